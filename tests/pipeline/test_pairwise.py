@@ -51,7 +51,7 @@ def project(project: Project) -> Project:
     assert choices(project) == 0
     assert first.exit_code == EXIT_PASS
     (warning,) = [text for text in first.verdict.warnings if NAME in text]
-    assert "no baseline" in warning
+    assert "no answer of a baseline" in warning
     return project
 
 

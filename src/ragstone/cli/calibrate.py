@@ -135,7 +135,9 @@ def command(
     if method is not None:
         _refuse_options(label_options, "does not go with --method")
         if len(places) != 1:
-            raise ConfigError("--method takes one file of pairs.")
+            raise ConfigError(
+                "--method takes one file of pairs.", hint="Name only that file."
+            )
         results = run_until_done(
             _ask_about_pairs(settings, places[0], columns_from(columns), method)
         )
