@@ -151,7 +151,7 @@ def test_a_body_of_a_well_known_shape_needs_no_settings(reading: Reading, value:
 def test_any_other_reply_is_read_by_the_path_that_its_error_asks_for(reading: Reading, reply: Reply, path: str) -> None:
     refused = failure(reading(reply))
     assert refused.kind == "bad_return"
-    assert "such as answer_field =" in refused.message
+    assert "for example answer_field =" in refused.message
     response = reading(reply, answer_field=path)
     assert (response.failure, response.answer) == (None, ANSWER)
 
