@@ -20,9 +20,9 @@ from ragstone.system.worker.fields import (
     BadReturn,
     Fields,
     at_path,
-    get,
+    field_of_part,
+    field_value,
     message_text,
-    named,
 )
 from ragstone.system.worker.returns import Parts, parts_of
 from ragstone.system.worker.wording import shown
@@ -200,7 +200,7 @@ def _refuse_error(value: Mapping[str, object]) -> None:
     error = value.get("error")
     if value.get("type") in ("error", "response.failed"):
         raise ReportedError(shown(error or value.get("response") or value))
-    if error and named(value, "answer") is None:
+    if error and field_of_part(value, "answer") is None:
         raise ReportedError(shown(error))
 
 
@@ -212,9 +212,9 @@ def _usual_piece(value: Mapping[str, object], fields: Fields) -> Parts:
     if kind in ("response.output_text.delta", "response.refusal.delta"):
         return Parts(answer=value.get("delta"))
     delta = at_path(value, "choices.0.delta")
-    if delta is not None and named(value, "answer") is None:
+    if delta is not None and field_of_part(value, "answer") is None:
         # A chunk of a chat completion, which may have no text.
-        value = {**value, "answer": get(delta, "content") or ""}
+        value = {**value, "answer": field_value(delta, "content") or ""}
     if kind in _MESSAGE_TYPES:
         return Parts(parts_of(value, fields))
     body: object = value
@@ -229,13 +229,13 @@ def _usual_piece(value: Mapping[str, object], fields: Fields) -> Parts:
 def _usual_body(value: Any) -> object:
     """Put the answer of a body of OpenAI's chat completions, OpenAI's Responses API or
     LangServe where it is read from. Any other value is returned as it is."""
-    output = get(value, "output")
+    output = field_value(value, "output")
     message = at_path(value, "choices.0.message")
     if message is not None:
         return {**value, "answer": message}
-    if get(value, "object") == "response" and isinstance(output, list):
+    if field_value(value, "object") == "response" and isinstance(output, list):
         return {**value, **_response_parts(output)}
-    return value if named(output, "answer") is None else output
+    return value if field_of_part(output, "answer") is None else output
 
 
 def _response_parts(output: Iterable[object]) -> dict[str, object]:
@@ -244,10 +244,10 @@ def _response_parts(output: Iterable[object]) -> dict[str, object]:
     blocks: list[object] = []
     contexts = []
     for item in output:
-        content = get(item, "content")
-        if get(item, "type") == "message" and isinstance(content, list):
+        content = field_value(item, "content")
+        if field_value(item, "type") == "message" and isinstance(content, list):
             blocks += content
-        results = get(item, "results")
+        results = field_value(item, "results")
         if isinstance(results, list):
             contexts += [
                 {"id": result.get("filename"), **result}

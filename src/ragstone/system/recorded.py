@@ -28,7 +28,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.span_file import Steps, steps_beside
-from ragstone.system.worker.fields import NO_PATHS, Fields, named, seconds
+from ragstone.system.worker.fields import NO_PATHS, Fields, field_of_part, seconds
 from ragstone.system.worker.spans import trace_key
 
 # The kinds of keys that records are found by.
@@ -213,7 +213,7 @@ def recorded_response(
     """
     latency_s = seconds(record.get("latency_s"))
     error_text = record.get("error")
-    if isinstance(error_text, str) and named(record, "answer") is None:
+    if isinstance(error_text, str) and field_of_part(record, "answer") is None:
         message = f"{where}: {error_text}"
         return failed(sample_id, SystemFailureKind.RAISED, message, latency_s=latency_s)
     answer = _column(record, answer_names)

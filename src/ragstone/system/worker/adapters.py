@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.fields import Json, get
+from ragstone.system.worker.fields import Json, field_value
 from ragstone.system.worker.wording import shown
 
 METHODS = ("answer", "ask", "query", "invoke", "chat")
@@ -148,13 +148,13 @@ class RunnableAsker(Asker):
     """
 
     def __init__(self, target: object) -> None:
-        super().__init__(get(target, "invoke"))
-        self._ask_async = get(target, "ainvoke")
+        super().__init__(field_value(target, "invoke"))
+        self._ask_async = field_value(target, "ainvoke")
         self._question_field, input_fields = _runnable_input(target)
         if self._question_field is not None:
             self._names = extra_names(input_fields)
             self._required = []
-        self._has_threads = bool(get(target, "checkpointer"))
+        self._has_threads = bool(field_value(target, "checkpointer"))
         self.accepts = set(self._names)
         if self._has_threads:
             self.accepts.add(SESSION)
@@ -230,7 +230,7 @@ def adapt(target: object, part: str | None = None) -> Asker:
     """
     methods = ("retrieve", *METHODS) if part == "retrieval" else METHODS
     for name in methods:
-        method = get(target, name)
+        method = field_value(target, name)
         if callable(method) and not inspect.isclass(method):
             return RunnableAsker(target) if name == "invoke" else Asker(method)
     if callable(target):
@@ -268,13 +268,13 @@ def _runnable_input(target: object) -> tuple[str | None, list[str]]:
     """The input that a LangChain Runnable expects: the field for the question, None if
     it takes the bare string; and all fields that it names."""
     names: list[str] = []
-    describe = get(target, "get_input_jsonschema")
+    describe = field_value(target, "get_input_jsonschema")
     if callable(describe):
         try:
-            fields = get(describe(), "properties")
+            fields = field_value(describe(), "properties")
         except Exception:
             # Pydantic can't describe the state of this graph: read its class instead.
-            state = get(get(target, "builder"), "state_schema")
+            state = field_value(field_value(target, "builder"), "state_schema")
             fields = getattr(state, "__annotations__", None)
         if isinstance(fields, dict):
             names = list(fields)

@@ -15,9 +15,9 @@ from ragstone.system.worker.fields import (
     Fields,
     Json,
     at_path,
-    get,
+    field_of_part,
+    field_value,
     is_list,
-    named,
     number,
 )
 from ragstone.system.worker.wording import clean, shown
@@ -68,7 +68,7 @@ def _context(
     if type(returned) is tuple and len(returned) == 2:
         score = number(returned[1])
     if score is None:
-        score = number(named(item, "score"))
+        score = number(field_of_part(item, "score"))
     else:
         item = returned[0]  # a pair of a context and its score, as of vector stores
     identity = _identity(item)
@@ -93,9 +93,9 @@ def context_text(item: object) -> str | None:
     none."""
     if isinstance(item, str):
         return item
-    for holder in (item, get(item, "node")):
+    for holder in (item, field_value(item, "node")):
         for name in SYSTEM_NAMES["text"]:
-            text = get(holder, name)
+            text = field_value(holder, name)
             if isinstance(text, str):
                 return text
     return None
@@ -104,17 +104,17 @@ def context_text(item: object) -> str | None:
 def _identity(item: object) -> str | None:
     """The id of a context, which may be in its metadata or its node; None if it has
     none."""
-    node = get(item, "node")
+    node = field_value(item, "node")
     names = SYSTEM_NAMES["id"]
     names_in_metadata = (*names, "source")
     for holder, holder_names in (
         (item, names),
-        (get(item, "metadata"), names_in_metadata),
+        (field_value(item, "metadata"), names_in_metadata),
         (node, names),
-        (get(node, "metadata"), names_in_metadata),
+        (field_value(node, "metadata"), names_in_metadata),
     ):
         for name in holder_names:
-            identity = _as_id(get(holder, name))
+            identity = _as_id(field_value(holder, name))
             if identity is not None:
                 return identity
     return None
@@ -140,8 +140,8 @@ def _document_name(item: object) -> str | None:
         is_number_or_empty = isinstance(value, (int, float, type(None)))
         if name not in naming_fields and not is_number_or_empty:
             return None
-    metadata = get(item, "metadata")
-    title = named(item, "title") or named(metadata, "title")
+    metadata = field_value(item, "metadata")
+    title = field_of_part(item, "title") or field_of_part(metadata, "title")
     return _identity(item) or _as_id(title)
 
 

@@ -16,16 +16,16 @@ from ragstone.golden.aliases import SYSTEM_NAMES
 
 # The first names of a part are the most common ones, which a message shows.
 _ANSWER_NAMES = "|".join(SYSTEM_NAMES["answer"][:5])
-_CONTEXTS_NAMES = "|".join(SYSTEM_NAMES["contexts"][:7])
+_CONTEXT_NAMES = "|".join(SYSTEM_NAMES["contexts"][:7])
 _TEXT_NAMES = "text|page_content|content|node"
 EXPECTED = (
     f"Expected a string, or a mapping or object with the answer under {_ANSWER_NAMES} and, optionally, contexts under "
-    f"{_CONTEXTS_NAMES} (strings, or mappings or objects with {_TEXT_NAMES}). If a field has another name, set its "
+    f"{_CONTEXT_NAMES} (strings, or mappings or objects with {_TEXT_NAMES}). If a field has another name, set its "
     'path under [system], for example answer_field = "result.text".'
 )
 EXPECTED_CONTEXTS = (
     f'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with {_TEXT_NAMES}; or '
-    f"a mapping or object with such a list under {_CONTEXTS_NAMES}."
+    f"a mapping or object with such a list under {_CONTEXT_NAMES}."
 )
 
 
@@ -78,23 +78,23 @@ ABSENT = object()
 """A default that no returned value equals."""
 
 
-def first(holder: object, names: Iterable[str], absent: object = None) -> Any:
+def first_field(holder: object, names: Iterable[str], absent: object = None) -> Any:
     """The value of the first of `names` that is a field of `holder`, and neither None
     nor a method; `absent` if there is none."""
     for name in names:
-        value = get(holder, name)
+        value = field_value(holder, name)
         if value is not None and not inspect.ismethod(value):
             return value
     return absent
 
 
-def named(holder: object, part: str, absent: object = None) -> Any:
+def field_of_part(holder: object, part: str, absent: object = None) -> Any:
     """The value of the first field of `holder` that has one of the names of `part` in
     SYSTEM_NAMES; `absent` if there is none."""
-    return first(holder, SYSTEM_NAMES[part], absent)
+    return first_field(holder, SYSTEM_NAMES[part], absent)
 
 
-def get(holder: object, name: str) -> Any:
+def field_value(holder: object, name: str) -> Any:
     """The field of a mapping, or the attribute of an object; None if it is absent, or
     if the property raises."""
     if isinstance(holder, Mapping):
@@ -121,11 +121,11 @@ def message_text(value: object) -> str | None:
     of blocks; None for anything else."""
     if isinstance(value, str):
         return value
-    content = get(value, "content")
+    content = field_value(value, "content")
     if isinstance(content, list):
         texts = []
         for block in content:
-            text = block if isinstance(block, str) else get(block, "text")
+            text = block if isinstance(block, str) else field_value(block, "text")
             if isinstance(text, str):
                 texts.append(text)
         return "".join(texts) if texts else None
@@ -137,7 +137,7 @@ def token_usage(usage: object) -> dict[str, int] | None:
     unless it has both."""
     counts = {}
     for name in ("input_tokens", "output_tokens"):
-        count = number(named(usage, name))
+        count = number(field_of_part(usage, name))
         if count is None or not count.is_integer() or not 0 <= count <= MAX_TOKENS:
             return None
         counts[name] = int(count)
@@ -181,7 +181,7 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     elif isinstance(value, Mapping):
         child = value.get(name, ABSENT)
     else:
-        child = first(value, (name,), ABSENT)
+        child = first_field(value, (name,), ABSENT)
     if child is ABSENT:
         return absent
     return at_path(child, tail, absent) if tail else child

@@ -26,8 +26,8 @@ from ragstone.system.worker.fields import (
     Fields,
     Json,
     at_path,
+    field_of_part,
     message_text,
-    named,
     parsed_json,
     token_usage,
 )
@@ -125,13 +125,13 @@ def parts_of(value: object, fields: Fields) -> Parts:
     parts = Parts()
     for name in _PART_NAMES:
         path = getattr(fields, name, None)
-        part = named(value, name, ABSENT)
+        part = field_of_part(value, name, ABSENT)
         if path is not None:
             part = at_path(value, path, ABSENT)
         if part is not ABSENT:
             parts[name] = part
     if fields.steps is None and "steps" not in parts:
-        spans = named(value, "spans")
+        spans = field_of_part(value, "spans")
         if spans_in(parsed_json(spans)) is not None:
             parts["steps"] = spans
     if "answer" not in parts and fields.answer is None:
@@ -143,7 +143,7 @@ def _with_last_message(value: Mapping[str, Any], fields: Fields) -> Mapping[str,
     """Make the last message of a graph's state its answer, and the messages since the
     question its steps. Any other value is returned as it is."""
     messages = value.get("messages")
-    has_answer = named(value, "answer") is not None
+    has_answer = field_of_part(value, "answer") is not None
     if has_answer or not isinstance(messages, list) or not messages:
         return value
     state = {"steps": message_steps(messages), **value, "answer": messages[-1]}

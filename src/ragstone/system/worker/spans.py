@@ -19,8 +19,8 @@ from typing import Any
 from ragstone.system.worker.fields import (
     BadReturn,
     Json,
-    first,
-    get,
+    field_value,
+    first_field,
     number,
     parsed_json,
 )
@@ -88,13 +88,13 @@ def spans_in(value: object) -> list[Any] | None:
 
 def _is_span(item: object) -> bool:
     """Whether `item` has an id or a time as spans have, and attributes."""
-    identification = first(item, _IDENTIFYING_FIELDS)
-    return bool(identification) and get(item, "attributes") is not None
+    identification = first_field(item, _IDENTIFYING_FIELDS)
+    return bool(identification) and field_value(item, "attributes") is not None
 
 
 def _unpack(item: object, max_depth: int) -> Iterator[object]:
     """The spans in the lists of a document of OTLP; any other item as it is."""
-    inner_list = first(item, _OTLP_LISTS)
+    inner_list = first_field(item, _OTLP_LISTS)
     if isinstance(inner_list, list) and max_depth:
         for inner in inner_list:
             yield from _unpack(inner, max_depth - 1)
@@ -114,17 +114,17 @@ def steps_of_spans(spans: Iterable[object]) -> list[Json]:
 
 
 def _start_s(span: object) -> float:
-    return _time_s(first(span, _START_FIELDS))
+    return _time_s(first_field(span, _START_FIELDS))
 
 
 def step_of_span(span: object) -> Json | None:
     """The step that a span describes, in a shape that `read_steps` reads; None if the
     span is no step."""
-    attributes = span_attributes(get(span, "attributes"))
+    attributes = span_attributes(field_value(span, "attributes"))
     kind = kind_of_span(attributes)
-    name = get(span, "name")
+    name = field_value(span, "name")
     if kind == "retrieval":
-        query = first(attributes, ("gen_ai.retrieval.query.text", "input.value"))
+        query = first_field(attributes, ("gen_ai.retrieval.query.text", "input.value"))
         return {
             "type": kind,
             "query": text_in(query),
@@ -134,27 +134,31 @@ def step_of_span(span: object) -> Json | None:
     if kind == "tool":
         return {
             "type": kind,
-            "name": first(attributes, ("gen_ai.tool.name", "tool.name")) or name,
+            "name": first_field(attributes, ("gen_ai.tool.name", "tool.name")) or name,
             "arguments": _tool_arguments(attributes),
-            "result": first(attributes, ("gen_ai.tool.call.result", "output.value")),
+            "result": first_field(
+                attributes, ("gen_ai.tool.call.result", "output.value")
+            ),
             "error": _span_error(span, attributes),
         }
     if kind is None:
         return None
     return {
         "type": kind,
-        "model": first(attributes, _MODEL_ATTRIBUTES),
+        "model": first_field(attributes, _MODEL_ATTRIBUTES),
         "input_tokens": _tokens(attributes, "input", "prompt"),
         "output_tokens": _tokens(attributes, "output", "completion"),
         # Infinite or not a number, which `read_steps` ignores, if a time is absent.
-        "latency_s": _time_s(first(span, _END_FIELDS)) - _start_s(span),
+        "latency_s": _time_s(first_field(span, _END_FIELDS)) - _start_s(span),
     }
 
 
 def trace_of(span: object) -> str:
     """The key of the trace that a span belongs to (see `trace_key`)."""
-    context = get(span, "context")
-    trace_id = first(span, ("traceId", "trace_id")) or get(context, "trace_id")
+    context = field_value(span, "context")
+    trace_id = first_field(span, ("traceId", "trace_id")) or field_value(
+        context, "trace_id"
+    )
     return trace_key(trace_id)
 
 
@@ -181,7 +185,9 @@ def span_attributes(pairs: object, max_depth: int = _MAX_ATTRIBUTE_DEPTH) -> Jso
     if not isinstance(pairs, (list, tuple)):
         return {}
     return {
-        str(get(pair, "key")): _attribute_value(get(pair, "value"), max_depth - 1)
+        str(field_value(pair, "key")): _attribute_value(
+            field_value(pair, "value"), max_depth - 1
+        )
         for pair in pairs
     }
 
@@ -192,7 +198,7 @@ def _attribute_value(value: object, max_depth: int) -> Any:
     if not isinstance(value, Mapping) or not value or max_depth < 0:
         return None
     kind, inner = next(iter(value.items()))
-    items = get(inner, "values")
+    items = field_value(inner, "values")
     if kind == "kvlistValue":
         return span_attributes(items, max_depth)
     if kind == "arrayValue" and isinstance(items, list):
@@ -206,7 +212,7 @@ def _attribute_value(value: object, max_depth: int) -> Any:
 def span_documents(attributes: Attributes) -> list[Any]:
     """The documents that a span retrieved, in the order of their ranks. Documents of
     GenAI's conventions have an id, and rarely a text."""
-    document_list = parsed_json(first(attributes, _DOCUMENT_LISTS))
+    document_list = parsed_json(first_field(attributes, _DOCUMENT_LISTS))
     if isinstance(document_list, list):
         return document_list
     documents: dict[int, Json] = {}
@@ -224,18 +230,18 @@ def _tool_arguments(attributes: Attributes) -> object:
     schema of these."""
     for name in ("gen_ai.tool.call.arguments", "tool.parameters", "input.value"):
         arguments = parsed_json(attributes.get(name))
-        if arguments is not None and get(arguments, "properties") is None:
+        if arguments is not None and field_value(arguments, "properties") is None:
             return arguments
     return None
 
 
 def _span_error(span: object, attributes: Attributes) -> str | None:
-    status = get(span, "status")
-    code = first(status, ("code", "status_code"))
-    code = get(code, "name") or code
+    status = field_value(span, "status")
+    code = first_field(status, ("code", "status_code"))
+    code = field_value(code, "name") or code
     if code not in (2, "STATUS_CODE_ERROR", "ERROR"):
         return None
-    message = first(status, ("message", "description"))
+    message = first_field(status, ("message", "description"))
     return str(message or attributes.get("error.type") or "failed")
 
 
@@ -245,7 +251,7 @@ def _tokens(attributes: Attributes, name: str, other_name: str) -> object:
         f"gen_ai.usage.{other_name}_tokens",
         f"llm.token_count.{other_name}",
     )
-    return first(attributes, names)
+    return first_field(attributes, names)
 
 
 def _time_s(value: object) -> float:

@@ -21,11 +21,11 @@ from ragstone.system.worker.fields import (
     BadReturn,
     Fields,
     Json,
-    first,
-    get,
+    field_of_part,
+    field_value,
+    first_field,
     is_list,
     message_text,
-    named,
     parsed_json,
     seconds,
     token_usage,
@@ -90,27 +90,27 @@ def _step(item: Any, fields: Fields) -> Step:
     """Read one step. Raises BadReturn."""
     kind = _step_type(item)
     if kind == "retrieval":
-        query = _text(named(item, "step_query"), "query", MAX_INPUT_CHARACTERS)
-        contexts = read_contexts(named(item, "step_contexts"), fields)
+        query = _text(field_of_part(item, "step_query"), "query", MAX_INPUT_CHARACTERS)
+        contexts = read_contexts(field_of_part(item, "step_contexts"), fields)
         return {
             "type": kind,
             "query": query or "",
-            "contexts": with_ids(contexts, named(item, "context_ids")),
-            "source": _name(named(item, "step_source")),
+            "contexts": with_ids(contexts, field_of_part(item, "context_ids")),
+            "source": _name(field_of_part(item, "step_source")),
         }
     if kind == "tool":
-        name = _name(named(item, "tool_name"))
+        name = _name(field_of_part(item, "tool_name"))
         if not name:
             raise BadReturn(
                 f"{shown(item)} is a tool call without the name of the tool."
             )
-        result = named(item, "tool_result")
+        result = field_of_part(item, "tool_result")
         return {
             "type": kind,
             "name": name,
-            "arguments": _arguments(named(item, "arguments")),
+            "arguments": _arguments(field_of_part(item, "arguments")),
             "result": _text(result, "result", MAX_RESULT_CHARACTERS),
-            "error": _error(first(item, ("error", "is_error"))),
+            "error": _error(first_field(item, ("error", "is_error"))),
         }
     if kind != "model":
         raise BadReturn(
@@ -118,19 +118,19 @@ def _step(item: Any, fields: Fields) -> Step:
         )
     return {
         "type": kind,
-        "model": _name(named(item, "model_name")) or "",
-        "usage": token_usage(named(item, "usage")) or token_usage(item),
-        "latency_s": seconds(get(item, "latency_s")),
+        "model": _name(field_of_part(item, "model_name")) or "",
+        "usage": token_usage(field_of_part(item, "usage")) or token_usage(item),
+        "latency_s": seconds(field_value(item, "latency_s")),
     }
 
 
 def _step_type(item: object) -> str | None:
     """The type of a step: retrieval, tool or model; None if `item` is no step. A step
     that doesn't name its type is known by its contexts, or the name of its tool."""
-    type_name = get(item, "type")
+    type_name = field_value(item, "type")
     if type_name is None:
         for kind, part in (("retrieval", "contexts"), ("tool", "tool_name")):
-            if named(item, part) is not None:
+            if field_of_part(item, part) is not None:
                 return kind
     for kind in ("retrieval", "tool", "model"):
         if type_name in SYSTEM_NAMES[f"{kind}_types"]:
@@ -145,32 +145,34 @@ def message_steps(messages: Iterable[object]) -> list[Step]:
     calls: dict[object, Step] = {}
     """Tool calls by their id, by which the messages with their results name them."""
     for message in messages:
-        role = get(message, "type") or get(message, "role")
+        role = field_value(message, "type") or field_value(message, "role")
         if role in ("human", "user"):
             steps, calls = [], {}
         elif role == "tool":
-            call = calls.get(get(message, "tool_call_id"), {})
-            artifact = get(message, "artifact")
+            call = calls.get(field_value(message, "tool_call_id"), {})
+            artifact = field_value(message, "artifact")
             if artifact and call:
                 # LangChain's retriever tools return their documents as the artifact.
-                query = named(_arguments(call["arguments"]), "step_query")
+                query = field_of_part(_arguments(call["arguments"]), "step_query")
                 call.update(type="retrieval", source=call["name"])
                 call.update(query=query, contexts=artifact)
             else:
-                is_error = get(message, "status") == "error"
+                is_error = field_value(message, "status") == "error"
                 part = "error" if is_error else "result"
                 call[part] = message
         else:
-            usage = get(message, "usage_metadata")
+            usage = field_value(message, "usage_metadata")
             if usage is not None:
-                model = named(get(message, "response_metadata"), "model_name")
+                model = field_of_part(
+                    field_value(message, "response_metadata"), "model_name"
+                )
                 steps.append({"type": "model", "model": model, "usage": usage})
-            for item in get(message, "tool_calls") or ():
-                function = get(item, "function") or item
-                arguments = named(function, "arguments")
-                name = get(function, "name")
+            for item in field_value(message, "tool_calls") or ():
+                function = field_value(item, "function") or item
+                arguments = field_of_part(function, "arguments")
+                name = field_value(function, "name")
                 call = {"type": "tool", "name": name, "arguments": arguments}
-                calls[get(item, "id")] = call
+                calls[field_value(item, "id")] = call
                 steps.append(call)
     return steps
 
