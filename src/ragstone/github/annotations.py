@@ -1,5 +1,5 @@
-"""Annotations: failing checks and samples at their lines, and errors at their
-location."""
+"""Makes annotations: of failing checks and samples at their lines, and of errors at
+their location."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from ragstone.golden.sample import Origin
 from ragstone.report.filters import PHRASES
 from ragstone.report.parts import Document, Place
 
-_PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
-_TEXT = 200
-_SAMPLES = 20
-"""Of the samples that got worse; those that failed come after them."""
-_LINE_NUMBERED = (".md", ".markdown", ".csv", ".tsv")
-"""Files that GitHub renders: their lines can be linked only in the plain view."""
+_LOCATION = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
+_MAX_TEXT_CHARACTERS = 200
+# Leaves room for samples that failed, which come after those that got worse.
+_MAX_WORSE_SAMPLES = 20
+# Files that GitHub renders, so that their lines can be linked only in the plain view.
+_RENDERED_ENDINGS = (".md", ".markdown", ".csv", ".tsv")
 
 
 class Places(Struct, frozen=True):
-    """Converts Ragstone's paths (relative to `root`, or absolute) to paths within the
-    checkout."""
+    """Converts paths, absolute or relative to `root`, to paths in the checkout."""
 
     root: Path
     workspace: Path
 
     def within(self, file: str) -> str | None:
-        """The path relative to the workspace with forward slashes, None if it is
-        outside."""
+        """The path of `file` relative to the workspace, with forward slashes; None if
+        it is outside."""
         return _within(self.root, file, self.workspace)
 
     def annotation(
         self, level: Level, message: str, title: str, file: str | None, line: int | None
     ) -> Annotation:
-        """An annotation at a place in the checkout; of the whole job for another
-        place."""
+        """An annotation at a line of `file`; of the whole job if that is not in the
+        checkout."""
         inside = None if file is None else self.within(file)
         return Annotation(level, message, title, inside, line if inside else None)
 
-    def link(self, origin: Origin, blob: str) -> str | None:
-        """The address of `origin` under `blob`
-        (``https://github.com/owner/name/blob/SHA``)."""
+    def link(self, origin: Origin, blob_url: str) -> str | None:
+        """The address of `origin` below `blob_url`, such as
+        ``https://github.com/owner/name/blob/SHA``; None if it is not in the
+        checkout."""
         path = self.within(origin.file)
         if path is None:
             return None
         if origin.line is None:
-            return f"{blob}/{quote(path)}"
-        plain = ""
-        if path.lower().endswith(_LINE_NUMBERED):
-            plain = "?plain=1"
-        return f"{blob}/{quote(path)}{plain}#L{origin.line}"
+            return f"{blob_url}/{quote(path)}"
+        query = ""
+        if path.lower().endswith(_RENDERED_ENDINGS):
+            query = "?plain=1"
+        return f"{blob_url}/{quote(path)}{query}#L{origin.line}"
 
 
 @lru_cache(maxsize=64)  # a report links each sample, and most are from the same file
@@ -74,7 +74,7 @@ def _within(root: Path, file: str, workspace: Path) -> str | None:
 def annotations_on(
     document: Document, policy: Policy, places: Places
 ) -> Iterator[Annotation]:
-    """All annotations of a verdict, most severe first; the printer applies limits."""
+    """The annotations of a verdict, the most severe first."""
     for check in sorted(
         document.checks,
         key=lambda check: (check.status is not Status.FAIL, check.action),
@@ -90,7 +90,7 @@ def annotations_on(
             policy.file,
             policy.source.line_of(key_of_check(check)),
         )
-    for sample in document.samples.worst[:_SAMPLES]:
+    for sample in document.samples.worst[:_MAX_WORSE_SAMPLES]:
         scored = [change for change in sample.changes if change.current is not None]
         text = f"{'; '.join(map(PHRASES['moved'], scored)) or 'worse'}\n{_short(sample.question)}"
         yield _on_sample(f"Sample {_short(sample.id)}", text, sample.place, places)
@@ -109,21 +109,24 @@ def _on_sample(
 
 
 def error_annotation(error: RagstoneError, places: Places) -> Annotation:
-    """The error that ended the run, at its location if that is a file in the
-    checkout."""
+    """An annotation of the error that ended the run, at its location if that is a file
+    in the checkout."""
     where = error.where or ""
-    file, line = where, None
-    place = _PLACE.fullmatch(where)
-    if place is not None:
-        file, line = place["file"], int(place["line"])
+    file = where
+    line = None
+    location = _LOCATION.fullmatch(where)
+    if location is not None:
+        file = location["file"]
+        line = int(location["line"])
     inside = places.within(file) if (places.root / file).is_file() else None
     message = error.message
     if where and inside is None:
-        message, line = f"{where}: {message}", None
+        message = f"{where}: {message}"
+        line = None
     if error.hint:
         message += f"\n{error.hint}"
     return Annotation(Level.ERROR, message, "Ragstone", inside, line)
 
 
 def _short(text: str) -> str:
-    return clipped(" ".join(text.split()), _TEXT)
+    return clipped(" ".join(text.split()), _MAX_TEXT_CHARACTERS)

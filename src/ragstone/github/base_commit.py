@@ -1,5 +1,5 @@
-"""The base commit of a job, ready to be asked beside the change: its files from GitHub,
-its environment, its system."""
+"""Prepares the base commit of a job, so that its system can be asked in the same job:
+downloads its files, and sets up its environment and its system."""
 
 from __future__ import annotations
 
@@ -28,18 +28,16 @@ CHECKOUT = "checkout"
 
 
 def find_base_commit(job: Job) -> str | None:
-    """The commit to ask beside the change, None if there is none: see
-    `compared_commit`.
-
-    Raises ConfigError, GitHubError.
-    """
+    """The base commit to ask in this job (see `compared_commit`); None if there is
+    none, or the job compares with something else. Raises ConfigError and
+    GitHubError."""
     if job.plan.baseline is not BaselineSource.COMMIT:
         return None
     if job.container is not None and job.container.base is None:
         raise ConfigError(
-            "in the action, only an input asks for the base commit.",
+            "in the action, only an input can choose the base commit.",
             where="RAGSTONE_BASELINE",
-            hint="Set the input `baseline: commit`.",
+            hint="Unset the variable, and set the input `baseline: commit`.",
         )
     if job.api is None:
         raise _not_downloaded("there is no GitHub token")

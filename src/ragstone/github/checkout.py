@@ -1,5 +1,4 @@
-"""What a job evaluates and decides by: read once, before any code of the checkout
-runs."""
+"""Reads what a job evaluates and decides by, before any code of the checkout runs."""
 
 from __future__ import annotations
 
@@ -27,31 +26,28 @@ _TEMPLATES_DIFFER = "The report templates in this checkout differ from those of 
 
 
 class Checkout(Struct, frozen=True):
-    """What a job evaluates and decides by, read once before any code of the checkout
-    runs.
-
-    Later changes by user code have no effect.
-    """
+    """What a job evaluates and decides by. Read once, so that the user's code, which
+    runs later, can't change it."""
 
     settings: TrustedSettings
     policy: Policy
     golden: GoldenSet
     templates: Templates | None
-    """Those of the reviewed base; None: the built-in one."""
+    """The report templates of the reviewed base; None for the built-in ones."""
 
 
 def read_checkout(
     settings: TrustedSettings, base_files: BaseFiles, notes: list[str]
 ) -> Checkout:
-    """Everything in the checkout that affects the verdict. Adds to `notes` what does
-    not count. Raises ConfigError, and what reading raises."""
+    """Read everything in the checkout that affects the verdict. Adds to `notes` what
+    does not count. Raises ConfigError and GoldenSetError."""
     policy = gate_policy(settings)
     templates = _reviewed_templates(settings, base_files, notes)
     if settings.golden.only or settings.golden.tags:
         raise ConfigError(
             "a job on GitHub evaluates the whole golden set.",
             where="RAGSTONE_ONLY or RAGSTONE_TAG",
-            hint="Leave it out; [golden] limit in ragstone.toml shortens a run.",
+            hint="Unset the variable. To evaluate fewer samples, set limit in [golden].",
         )
     if settings.run.history is not None:
         notes.append(
@@ -63,8 +59,8 @@ def read_checkout(
 def _reviewed_templates(
     settings: Settings, base_files: BaseFiles, notes: list[str]
 ) -> Templates | None:
-    """The report templates of the reviewed base, whatever the checkout has in their
-    place. Raises ConfigError."""
+    """The report templates of the reviewed base, if the checkout has any; None for the
+    built-in ones. Raises ConfigError."""
     own = own_templates(settings.root, settings.within)
     if own is None:
         return None
@@ -92,8 +88,8 @@ def _reviewed_templates(
 
 
 def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
-    """How to judge with the keys that this job has, and what the run then leaves out.
-    Raises ConfigError."""
+    """Narrow the run to what can be judged without a key, if this job gets no secrets
+    and the judge needs one. Raises ConfigError."""
     settings = checkout.settings
     narrowed = Narrowed(settings, ())
     if job.event.without_secrets and needs_key(settings.judge, job.environ):
@@ -101,13 +97,13 @@ def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
     if narrowed.outcome is not None:
         document = job.redact.tree(narrowed.outcome.document)
         return replace(narrowed, outcome=replace(narrowed.outcome, document=document))
-    own = _with_canaries(narrowed.settings, job.event.kind)
-    return replace(narrowed, settings=own)
+    with_canaries = _with_canaries(narrowed.settings, job.event.kind)
+    return replace(narrowed, settings=with_canaries)
 
 
 def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
-    """Runs of the branch itself check whether the judge changed; a pull request uses
-    their result."""
+    """Make runs of a branch check whether the judge changed, unless the settings say
+    otherwise. Pull requests use the results of these runs."""
     if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
     return settings.with_value("judge.canaries", DEFAULT_CANARY_COUNT)

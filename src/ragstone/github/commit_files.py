@@ -1,4 +1,5 @@
-"""The files of a commit that the gate goes by: its config file, and what that names."""
+"""Reads the files of a commit that the gate depends on: its config file, policy, golden
+set and templates."""
 
 from __future__ import annotations
 
@@ -29,10 +30,10 @@ _WILDCARDS = frozenset("*?[")
 
 
 class CommitFiles:
-    """The files of commit `sha` of the job's repository, read through GitHub's API. All
-    of it raises GitHubApiError, and ConfigError or GoldenSetError for what is not valid.
+    """The files of commit `sha` of the job's repository, read through GitHub's API.
 
-    The settings of the checkout say where the config file is.
+    The config file is at the same path as in the checkout. All methods raise
+    GitHubApiError, and ConfigError or GoldenSetError for files that are not valid.
     """
 
     def __init__(self, job: Job, api: GitHubApi, sha: str) -> None:
@@ -49,8 +50,7 @@ class CommitFiles:
         return Path(tempfile.mkdtemp(dir=self._temporary)) / "files"
 
     def read(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
-        """Write those of `paths` that are files of the commit to `folder`: see
-        `read_base_files`."""
+        """Write the commit's files at `paths` to `folder` (see `read_base_files`)."""
         return read_base_files(self._api, self.sha, paths, folder)
 
     def list(self) -> Texts:
@@ -67,8 +67,8 @@ class CommitFiles:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings in the commit's config file alone: the one that the workflow
-        names, else the one at the location of the checkout's."""
+        """The settings in the commit's config file alone, which has the name of the
+        checkout's, or one of the default names."""
         folder = self.new_folder()
         config = self.checkout.config
         names = (CONFIG_FILE, PYPROJECT) if config is None else (config.name,)
@@ -84,13 +84,13 @@ class CommitFiles:
             ) from None
 
     def policy(self) -> Policy:
-        """Its policy, with accepted drops."""
-        own = self._in_force(
+        """The commit's policy, with its accepted drops."""
+        thresholds = self._in_force(
             "gate.thresholds",
             self.settings.gate.thresholds,
             self.checkout.gate.thresholds,
         )
-        path = self.inside(own or POLICY_FILE)
+        path = self.inside(thresholds or POLICY_FILE)
         accepted = Path(path).with_name(ACCEPTED_FILE).as_posix()
         folder = self.new_folder()
         present = self.read([path, accepted], folder)
@@ -99,13 +99,16 @@ class CommitFiles:
         return load_policy(present[path], known_metrics=None, calibration=False)
 
     def samples(self) -> GoldenSet:
-        """The samples of its golden set that count."""
+        """The samples of the commit's golden set that are no drafts."""
         golden = self.settings.golden
-        own = self._in_force("golden.paths", golden.paths, self.checkout.golden.paths)
-        paths = list(map(self.inside, own))
+        configured = self._in_force(
+            "golden.paths", golden.paths, self.checkout.golden.paths
+        )
+        paths = list(map(self.inside, configured))
         names = paths
         if any(_WILDCARDS.intersection(path) for path in paths):
-            # This may be more than the patterns match: they are applied below as usual.
+            # In fnmatch, * also matches slashes, so this may be more files than needed.
+            # `load_golden_set` applies the patterns as usual.
             names = [
                 name
                 for name in self.list()
@@ -124,14 +127,14 @@ class CommitFiles:
         return samples.select(lambda sample: not sample.is_draft)
 
     def _in_force(self, key: str, of_commit: _Value, of_checkout: _Value) -> _Value:
-        """The value of a setting: a flag, input or environment variable applies to both
-        commits."""
-        is_own = key in self.checkout.from_file or not of_checkout
-        return of_commit if is_own else of_checkout
+        """The value of a setting for this commit. A value of the checkout that comes
+        from a flag, an input or a variable applies to both commits."""
+        is_from_file = key in self.checkout.from_file or not of_checkout
+        return of_commit if is_from_file else of_checkout
 
 
 class BaseFiles:
-    """The files of what a job trusts, which are looked up when they are first
+    """The files of the commit that a job trusts, looked up when they are first
     needed."""
 
     def __init__(self, job: Job) -> None:
@@ -139,7 +142,7 @@ class BaseFiles:
 
     @cached_property
     def commit(self) -> CommitFiles | None:
-        """None if the checkout is the base itself. Raises GitHubApiError."""
+        """The files; None if the checkout itself is trusted. Raises GitHubApiError."""
         api = self._job.api
         if api is None:
             raise GitHubApiError(ApiErrorKind.REFUSED, "there is no GitHub token")

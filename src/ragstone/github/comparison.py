@@ -21,8 +21,8 @@ from ragstone.pipeline.baseline_search import Comparison, open_baseline_in
 from ragstone.settings.settings import Settings
 
 _NO_BASE_COMMIT = "This run has no base commit, so it is compared with the newest good run, as with `artifact`."
+# Settings with which a config file could choose what it is compared with.
 _BASELINE_KEYS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
-"""Settings with which a config file could choose what it is compared with."""
 
 
 def refuse_own_baseline(job: Job) -> None:

@@ -43,8 +43,8 @@ from ragstone.progress import LineProgress
 from ragstone.system.entrypoint import entrypoint_or_none
 
 _MAX_SHOWN_LOG_BYTES = 64 * 1024
+# Enough for a run to start, and to report that its time is up.
 _MIN_TIME_LIMIT_S = 0.001
-"""Enough for a run to start, and to report that its time is up."""
 _MERGE_MESSAGE = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
 
 

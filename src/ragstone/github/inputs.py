@@ -1,5 +1,5 @@
-"""The action's inputs: one table (inputs.toml) for action.yml, the documentation and
-parsing."""
+"""Parses the action's inputs, by the table in inputs.toml, from which action.yml and
+the documentation are made too."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class CommentMode(StrEnum):
     OFF = "off"
 
 
+# Inputs whose environment variables `settings/` reads.
 _READ_WITH_SETTINGS = ("config", "working-directory")
-"""Inputs whose environment variables `settings/` reads."""
 
 
 def _lines(value: str) -> Texts:
@@ -69,7 +69,7 @@ class Input(Struct, frozen=True):
         return " ".join(filter(None, (f"{option.sentence}.", self.text, default)))
 
     def value_of(self, text: str) -> object:
-        """The value of `text`. Raises ConfigError, which does not name the input."""
+        """Parse `text`. Raises ConfigError, which does not name the input."""
         if self.pattern and not re.fullmatch(self.pattern, text):
             raise ConfigError(f"'{text[:80]}' {self.invalid}")
         return self.read(text)
@@ -112,8 +112,7 @@ _NO_SECRET = SecretStr("")
 
 
 class ActionInputs(Struct, frozen=True):
-    """The validated inputs. `overrides` maps keys of settings.OPTIONS to values;
-    secrets are kept out of every repr."""
+    """The validated inputs."""
 
     working_directory: str
     baseline: str
@@ -130,14 +129,15 @@ class ActionInputs(Struct, frozen=True):
     github_token: SecretStr = _NO_SECRET
     notify: SecretStr | None = None
     overrides: Mapping[str, object] = {}
+    """The values of settings, by their keys in OPTIONS."""
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # without secrets
         return f"{type(self).__name__}(…)"
 
 
 def read_inputs(environ: Environ) -> ActionInputs:
-    """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the
-    input."""
+    """Read the inputs of the action from the variables ``INPUT_*``. Raises ConfigError
+    that names the input."""
     return _read(
         environ, lambda spec: (spec.runner_variable,), where="input '{0.name}'"
     )

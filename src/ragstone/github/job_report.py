@@ -1,4 +1,4 @@
-"""What a job has to say: made once by evaluating, then published."""
+"""The report of a job: made by evaluating, then published."""
 
 from __future__ import annotations
 
@@ -15,34 +15,39 @@ from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
 
+_MAX_TITLE_CHARACTERS = 200
+_MAX_ERROR_CHARACTERS = 4_000
+
 
 class Report(Struct, frozen=True):
-    """The outcome of a gate, as a document, or the error instead of one; neither if
-    there is nothing to post.
-
-    `document` and `error_text` are already redacted; `notes` and `warnings` become
-    annotations, and are not redacted yet.
-    """
+    """The outcome of a gate: a document, or the error that ended it. It has neither if
+    there is nothing to post."""
 
     document: Document | None = None
+    """Redacted."""
     exit_code: int = EXIT_PASS
     error: RagstoneError | None = None
     error_text: str = ""
+    """The text of the error, redacted."""
     preface: str = ""
+    """Markdown that stands before the document."""
     templates: Templates | None = None
     policy: Policy | None = None
-    """What it was decided by."""
+    """The policy that was decided by."""
     run: RunDirectory | None = None
-    """The run that was decided on, if there was something to run."""
+    """The run that was decided on, if the system was evaluated."""
     notes: Texts = ()
+    """Notices, not redacted yet."""
     warnings: Texts = ()
+    """Not redacted yet."""
     changes: Texts = ()
     """What a pull request changes about the gate."""
     pull_request: int | None = None
     """The number of the pull request to comment on."""
     baseline_run_id: int | None = None
+    """The id of the baseline's run on GitHub."""
     directory: str = ""
-    """The place of the run, relative to the workspace."""
+    """The run directory, relative to the workspace; empty if there is none."""
 
     @property
     def is_empty(self) -> bool:
@@ -57,30 +62,31 @@ class Report(Struct, frozen=True):
         document = self.document
         return Status.ERROR if document is None else document.verdict.status
 
-    def file(self, form: Format) -> str:
-        """The report in a format, relative to the workspace; "" if there is none."""
+    def file(self, report_format: Format) -> str:
+        """The path of the report in a format, relative to the workspace; empty if there
+        is none."""
         if self.document is None or not self.directory:
             return ""
-        return f"{self.directory}/{REPORT_FILES[form]}"
+        return f"{self.directory}/{REPORT_FILES[report_format]}"
 
     @property
     def title(self) -> str:
-        document = self.document
+        """The verdict in one line."""
         headline = f"No verdict. {self.error_text}"
-        return escape_terminal_line(
-            headline if document is None else document.verdict.headline, 200
-        )
+        if self.document is not None:
+            headline = self.document.verdict.headline
+        return escape_terminal_line(headline, _MAX_TITLE_CHARACTERS)
 
-    def markdown(self, limit: int) -> str:
-        """At most `limit` characters, with the user's template if there is a working
-        one."""
+    def markdown(self, max_characters: int) -> str:
+        """The report as Markdown, by the user's template if it works."""
         if self.document is None:
-            return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{markdown_fence(self.error_text[:4_000])}\n"
-        room = limit - len(self.preface)
+            error = markdown_fence(self.error_text[:_MAX_ERROR_CHARACTERS])
+            return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{error}\n"
+        limit = max_characters - len(self.preface)
         try:
-            text = render(self.document, "md", limit=room, templates=self.templates)
+            text = render(self.document, "md", limit=limit, templates=self.templates)
         except ConfigError:
-            # The run has already reported it when the template was first used; the
-            # comment is still posted.
-            text = render(self.document, "md", limit=room)
+            # The template doesn't work, which the run has reported when it wrote its
+            # files.
+            text = render(self.document, "md", limit=limit)
         return self.preface + text

@@ -1,5 +1,5 @@
-"""The action's outputs: one table for action.yml and the documentation, and their
-values."""
+"""The action's outputs: their descriptions, for action.yml and the documentation, and
+their values."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ragstone.metrics.registry import METRICS
 
 
 def metric_output(metric: str) -> str:
-    """The output for a metric's mean: ``context_recall`` → ``context-recall``,
-    ``hit@5`` → ``hit-at-5``."""
+    """The name of the output for a metric's mean: ``context-recall`` for
+    ``context_recall``, ``hit-at-5`` for ``hit@5``."""
     return metric.replace("_", "-").replace("@", "-at-")
 
 
@@ -34,12 +34,12 @@ OUTPUTS: Mapping[str, str] = {
     "report-markdown": "The report as Markdown, relative to the workspace",
     "comment-url": "URL of the pull request comment, empty if there is none",
 }
-"""The outputs in action.yml, with their descriptions. A metric with a parameter
-(``recall@5``) is an output if the run has it."""
+"""The outputs in action.yml, with their descriptions. Metrics with a parameter, such as
+``recall@5``, are outputs of runs that have them."""
 
 
 def output_values(report: Report, comment_url: str) -> dict[str, str]:
-    """All outputs as strings; unknown ones are empty."""
+    """The values of all outputs; empty where there is nothing to say."""
     values = {
         **dict.fromkeys(OUTPUTS, ""),
         "verdict": str(report.status),

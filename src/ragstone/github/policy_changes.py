@@ -29,6 +29,7 @@ from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_fi
 
 _MAX_VALUE_CHARACTERS = 80
 _MAX_SHOWN_SETTINGS = 6
+# Settings, or the beginnings of their keys, whose changes are not listed.
 _LEFT_OUT_KEYS = (
     # Changes of these files have sentences of their own.
     *("golden.paths", "gate.thresholds"),
@@ -37,7 +38,6 @@ _LEFT_OUT_KEYS = (
     *("system.concurrency", "system.version", "run.dask", "run.history", "run.out"),
     *("run.resume", "run.workers"),
 )
-"""Settings, or the beginnings of their keys, whose changes are not listed."""
 
 
 def changes_to_the_gate(

@@ -1,5 +1,5 @@
-"""Publishes to GitHub: summary, comment and outputs. Nothing here can change a verdict
-or stop the job."""
+"""Publishes a report to GitHub: summary, comment, outputs and annotations. Nothing here
+can change a verdict or stop the job."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ragstone.github.outputs import output_values
 from ragstone.pipeline.notify import notify
 from ragstone.settings.variables import Variables
 
-_MAX_SUMMARY = 250_000
-"""Characters, of at most four bytes each."""
-_ROOM = 1_000
-"""Characters of a comment that are reserved for markers and a note."""
-_SHARED = "Several jobs comment here, and one that failed is shown. Give each its own `comment-id`."
+# Of at most four bytes each, so that the summary stays under GitHub's limit.
+_MAX_SUMMARY_CHARACTERS = 250_000
+# Of a comment, for its markers and a note.
+_RESERVED_CHARACTERS = 1_000
+_SHARED_NOTE = "Several jobs comment here, and one that failed is shown. Give each its own `comment-id`."
 
 _NO_COMMENT = (
     "the token can't write to pull requests. For a pull request from a fork that is expected, and the workflow_run "
@@ -42,15 +42,16 @@ _NO_COMMENT = (
 
 
 def publish(job: Job, report: Report) -> None:
-    """Write the summary, what is posted, and outputs and annotations for the runner."""
+    """Write the summary, the comment, the message to the webhook, the outputs and the
+    annotations."""
     notices: list[str] = []
     comment_url = ""
     path = output_path(job.environ, "GITHUB_STEP_SUMMARY")
     if not report.is_empty:
-        with _noting(notices, "Can't write the job summary"):
-            if not write_summary(path, report.markdown(_MAX_SUMMARY)):
+        with _errors_as_notices(notices, "Can't write the job summary"):
+            if not write_summary(path, report.markdown(_MAX_SUMMARY_CHARACTERS)):
                 notices.append("The job summary is full: the report was not added.")
-        with _noting(notices, "No comment", _NO_COMMENT):
+        with _errors_as_notices(notices, "No comment", _NO_COMMENT):
             comment_url = _comment(job, report, notices)
     webhook = job.inputs.notify
     if job.plan.notifies and webhook is not None and not report.passed:
@@ -58,7 +59,7 @@ def publish(job: Job, report: Report) -> None:
         problem = notify(webhook.get_secret_value(), title, link=job.event.run_url)
         if problem is not None:
             notices.append(problem)
-    with _noting(notices, "Can't write the outputs"):
+    with _errors_as_notices(notices, "Can't write the outputs"):
         values = output_values(report, comment_url)
         write_outputs(output_path(job.environ), values)
     annotations = []
@@ -66,38 +67,44 @@ def publish(job: Job, report: Report) -> None:
         annotation = error_annotation(report.error, job.places)
         message = job.redact(annotation.message)
         annotations.append(replace(annotation, message=message))
-    warnings, notes = report.warnings, (*notices, *report.notes)
-    for level, texts in ((Level.WARNING, warnings), (Level.NOTICE, notes)):
-        shown = map(job.redact, texts)
-        annotations += [Annotation(level, text, "Ragstone") for text in shown]
-    document, policy = report.document, report.policy
+    texts = [(Level.WARNING, text) for text in report.warnings]
+    texts += [(Level.NOTICE, text) for text in (*notices, *report.notes)]
+    for level, text in texts:
+        annotations.append(Annotation(level, job.redact(text), "Ragstone"))
+    document = report.document
+    policy = report.policy
     if document is not None and policy is not None and job.inputs.annotations:
-        # The document is redacted. GitHub shows the first ones of each level.
+        # After the others, of which GitHub shows the first ones of each level. The
+        # document is redacted already.
         annotations += annotations_on(document, policy, job.places)
     print_annotations(annotations, job.out)
 
 
 @contextmanager
-def _noting(notices: list[str], what: str, permission: str = "") -> Iterator[None]:
-    """Turn a failure, or a refusal of GitHub, into a notice: nothing that is published
-    can change the verdict."""
+def _errors_as_notices(
+    notices: list[str], problem: str, permission_hint: str = ""
+) -> Iterator[None]:
+    """Turn an error within the block into a notice that begins with `problem`. If the
+    token lacks a permission, the notice has the hint."""
     try:
         yield
     except GitHubApiError as api_error:
-        why = "GitHub refused it."
+        reason = "GitHub refused it."
         if api_error.lacks_permission:
-            why = permission
-        notices.append(f"{what}: {why} {api_error}")
+            reason = permission_hint
+        notices.append(f"{problem}: {reason} {api_error}")
     except OSError as error:
-        notices.append(f"{what}: {error.strerror}.")
+        notices.append(f"{problem}: {error.strerror}.")
 
 
 def _comment(job: Job, report: Report, notices: list[str]) -> str:
-    """Comment on the pull request, depending on the mode. Returns the comment's
-    address, "" if there is none.
+    """Comment on the pull request, depending on the input `comment`. Returns the
+    comment's address, "" if nothing was posted.
 
-    An existing comment is always updated; what a pull request changes about the gate
-    always makes one. Of several jobs with one `comment-id`, one that failed is shown.
+    An existing comment is always updated, unless it is of another job on the same
+    commit and this one passed: of several jobs with one `comment-id`, one that failed
+    is shown. With `failures`, a comment is created only if the gate doesn't pass or a
+    pull request changes it.
     """
     mode = job.inputs.comment
     if report.pull_request is None or mode is CommentMode.OFF:
@@ -105,29 +112,32 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     if job.api is None:
         notices.append("No comment: there is no GitHub token.")
         return ""
-    only_failures = mode is CommentMode.FAILURES
-    only_update = only_failures and report.passed and not report.changes
+    is_uneventful = report.passed and not report.changes
+    may_create = mode is not CommentMode.FAILURES or not is_uneventful
     mark = marker(job.inputs.comment_id)
     writer = _writer(job)
 
     def body_for(existing: str) -> str | None:
-        before = writer_of(existing)
-        is_shared = before is not None and before.is_other_job(writer)
+        earlier_writer = writer_of(existing)
+        is_shared = earlier_writer is not None and earlier_writer.is_other_job(writer)
         if is_shared and report.exit_code == EXIT_PASS:
-            notices.append(_SHARED)
+            notices.append(_SHARED_NOTE)
             return None
-        if only_update and not existing:
+        if not existing and not may_create:
             return None
-        text = report.markdown(MAX_BODY_CHARACTERS - _ROOM)
+        text = report.markdown(MAX_BODY_CHARACTERS - _RESERVED_CHARACTERS)
         if is_shared:
-            return f"{replace(writer, job=SEVERAL_JOBS).marker}> [!NOTE]\n> {_SHARED}\n\n{text}"
+            return f"{replace(writer, job=SEVERAL_JOBS).marker}> [!NOTE]\n> {_SHARED_NOTE}\n\n{text}"
         return writer.marker + text
 
     return post_comment(job.api, report.pull_request, mark, body_for)
 
 
 def _writer(job: Job) -> CommentWriter:
-    variables, inputs, event = Variables(job.environ), job.inputs, job.event
+    """This job, as the writer of a comment."""
+    variables = Variables(job.environ)
+    inputs = job.inputs
+    event = job.event
     identity = (
         event.workflow or "",
         variables.get("GITHUB_JOB"),

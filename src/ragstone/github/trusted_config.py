@@ -54,22 +54,21 @@ GUARDED: Mapping[str, str] = {
 }
 """The settings that must be as in the base's config, each with the reason."""
 
+# Model parameters that neither redirect requests nor change the price of a token.
 _FREE_PARAMETERS = frozenset(
     {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
     | {"frequency_penalty", "presence_penalty"}
 )
-"""Model parameters that neither redirect requests nor change the price of a token."""
 
 _BUDGET = "judge.max_cost_usd"
+# Settings that are always as in the base's config, or not set if that can't be read.
+# Otherwise the config file of a pull request could say that a failing gate passes, or
+# leave out samples, so that slices and must-pass samples would not be checked.
 _VERDICT_KEYS = ("gate.fail_on", "golden.limit")
-"""Settings that are always as in the base's config, or not set if that can't be read.
-
-Otherwise the config file of a pull request could say that a failing gate passes, or
-leave out samples, so that slices and must-pass samples would not be checked.
-"""
 
 _ENV = "system.env"
 
+# How the workflow sets each setting: by an input, or else a variable. For hints.
 _WAYS_TO_SET: Mapping[str | None, str] = {
     **{
         option.key: f"Set {option.env} under `env:` in the workflow"
@@ -77,7 +76,6 @@ _WAYS_TO_SET: Mapping[str | None, str] = {
     },
     **{spec.key: f"Set the input '{spec.name}' in the workflow" for spec in INPUTS},
 }
-"""How the workflow sets each setting: by an input, or else a variable. For hints."""
 
 
 def restrict_to_base(

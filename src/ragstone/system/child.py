@@ -23,10 +23,10 @@ from ragstone.system.environment import RunAs
 MAX_LOG_BYTES = 10_000_000
 TAIL_BYTES = 4_000
 _CUT_NOTICE = b"\n[ragstone] the log has reached its limit; the rest is left out\n"
+# How long after the exit of a child its pipe is still read.
 _DRAIN_S = 0.05
-"""How long after the exit of a child its pipe is still read."""
+# How long to wait for the exit of a killed child.
 _KILL_TIMEOUT_S = 30.0
-"""How long to wait for the exit of a killed child."""
 _STACK_PAUSE_S = 0.1
 
 

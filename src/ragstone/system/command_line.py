@@ -20,8 +20,8 @@ from ragstone.system.pool import Pool
 from ragstone.system.response import System, SystemFailureKind
 
 MAX_LINE_BYTES = 10_000_000
+# How long `start` watches for a program that fails at once.
 _EARLY_EXIT_S = 0.3
-"""How long `start` watches for a program that fails at once."""
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)"
     r"(?P<separator>\s+|=)(?P<value>\S+)"

@@ -28,9 +28,9 @@ ALLOWED = frozenset(f"{_POSIX_VARIABLES} {_WINDOWS_VARIABLES}".split())
 and time zone. None of them grants access to anything."""
 FORBIDDEN = (*SECRET_VARIABLES, *WITHHELD)
 """Names and patterns of variables that no child gets."""
+# Variables that usually contain tokens: `system.env` must name them in full, because no
+# pattern in it matches them.
 _EXACT_NAME_ONLY = (*BY_NAME, "*RAGSTONE*")
-"""Variables that usually contain tokens: `system.env` must name them in full, because
-no pattern in it matches them."""
 _VARIABLE_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 

@@ -38,20 +38,20 @@ MAX_PIECES = 100_000
 """Pieces of a stream: more than the tokens of any answer of a model, and few enough to
 be read while other questions wait."""
 _MAX_SHOWN_CHARACTERS = 1_000
+# The data of the last event in streams of OpenAI's servers and many others.
 _DONE = "[DONE]"
-"""The data of the last event in streams of OpenAI's servers and many others."""
 
 _END_EVENT = re.compile(rb"(?:\A|\n\n|\r\n\r\n)data: ?\[DONE\](?:\n\n|\r\n\r\n)")
+# The length of the longest match of _END_EVENT.
 _MAX_END_EVENT_BYTES = 20
-"""The length of the longest match of _END_EVENT."""
 
+# Names of events whose data may be plain text: the default name, LangServe's, and the
+# usual one for a token.
 _TEXT_EVENTS = ("message", "data", "token")
-"""Names of events whose data may be plain text: the default name, LangServe's, and the
-usual one for a token."""
 
+# Values of `type` in JSON pieces whose text belongs to the answer: no type, and
+# LangServe's. The text of other types may be a status, or reasoning.
 _MESSAGE_TYPES = (None, "ai", "AIMessageChunk")
-"""Values of `type` in JSON pieces whose text belongs to the answer: no type, and
-LangServe's. The text of other types may be a status, or reasoning."""
 
 
 class ReportedError(Exception):
@@ -144,8 +144,8 @@ def _join(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
     """
     texts: list[str] = []
     joined = Parts()
+    # The last piece in which nothing was found, for the error.
     unread: object = None
-    """The last piece in which nothing was found, for the error."""
     for index, (event_name, data) in enumerate(events):
         if data == _DONE:
             break

@@ -36,11 +36,11 @@ _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _MAX_SHOWN_BODY_BYTES = 1_000
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+# Shorter header values, such as "1" or "en", are not masked in messages: they are no
+# secrets, and would be found in ordinary words.
 _MIN_SECRET_CHARACTERS = 6
-"""Shorter header values, such as "1" or "en", are not masked in messages: they are no
-secrets, and would be found in ordinary words."""
+# Statuses of a service that doesn't accept the fields it was sent.
 _REFUSED_BODY_STATUSES = frozenset({400, 422})
-"""Statuses of a service that doesn't accept the fields it was sent."""
 _RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 

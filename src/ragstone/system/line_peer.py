@@ -25,8 +25,8 @@ from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
+# How long an idle child may take to exit by itself once its stdin is closed.
 _END_PATIENCE_S = 2.0
-"""How long an idle child may take to exit by itself once its stdin is closed."""
 
 
 class Attempt(Struct, frozen=True):

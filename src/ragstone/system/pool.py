@@ -64,15 +64,15 @@ class Pool:
         self._retries = settings.retries
         self._new_peer = new_peer
         self._context = context
+        # One is acquired for each child that starts, answers, or has a session.
         self._slots = asyncio.Semaphore(settings.concurrency)
-        """One is acquired for each child that starts, answers, or has a session."""
         self._parallel_starts = asyncio.Semaphore(MAX_PARALLEL_STARTS)
         self._idle: deque[LinePeer] = deque()
         self._busy: set[LinePeer] = set()
+        # Failures since the last start that succeeded.
         self._start_failures = 0
-        """Failures since the last start that succeeded."""
+        # Why no more questions are asked, if that is so.
         self._stop_reason: str | None = None
-        """Why no more questions are asked, if that is so."""
         self._is_closed = False
         self.accepts: frozenset[str] | None = None
         """The extras that the entrypoint takes besides the question, known once the

@@ -29,6 +29,8 @@ _DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IS_WINDOWS = sys.platform == "win32"
 _PYTHON_IN_VENV = Path("Scripts/python.exe" if _IS_WINDOWS else "bin/python")
 _PYTHON_IN_CONDA = Path("python.exe") if _IS_WINDOWS else _PYTHON_IN_VENV
+# The program of a worker: it reads the message `hello`, runs the source in it, and
+# calls `protocol.main`.
 _BOOTSTRAP = (
     "import json, sys\n"
     "hello = json.loads(sys.stdin.buffer.readline())\n"
@@ -36,8 +38,6 @@ _BOOTSTRAP = (
     f"exec(compile(hello['source'], {SOURCE_NAME!r}, 'exec'), names)\n"
     "names['main'](hello)\n"
 )
-"""The program of a worker: it reads the message `hello`, runs the source in it, and
-calls `protocol.main`."""
 
 
 class PythonPeer(LinePeer, eq=False, kw_only=True):

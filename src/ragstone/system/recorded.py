@@ -42,8 +42,8 @@ _ANSWER_NAMES = (
     *SYSTEM_NAMES["answer"],
     *RECORDED["answer"].weak,
 )
+# Names of the system's answer in files whose ``answer`` is the reference.
 _OTHER_ANSWER_NAMES = tuple(name for name in _ANSWER_NAMES if name != "answer")
-"""Names of the system's answer in files whose ``answer`` is the reference."""
 
 
 class _Location(NamedTuple):
@@ -70,15 +70,15 @@ class RecordedAnswers:
         self._fields = answer_fields(settings)
         self._file: BinaryIO | None = None
         self._count = 0
+        # By the kind and the value of a record's key; None if several records with ids
+        # have the same question.
         self._locations: dict[tuple[str, str], _Location | None] = {}
-        """By the kind and the value of a record's key; None if several records with ids
-        have the same question."""
+        # By the key of the record's trace.
         self._steps: dict[str, Steps] = {}
-        """By the key of the record's trace."""
         self._has_trace_with_steps = False
+        # Whether ``answer`` is the reference, because a record also has a column for
+        # the system's answer.
         self._has_references = False
-        """Whether ``answer`` is the reference, because a record also has a column for
-        the system's answer."""
 
     async def start(self) -> None:
         """Index the file. Raises SystemUnderTestError with the line of an invalid or

@@ -27,8 +27,8 @@ from ragstone.golden.sample import Texts
 MAX_CHECKOUT_BYTES = 8 * 1024**3
 """Larger checkouts are not compared."""
 
+# Larger files are not taken for texts whose line ends were converted.
 _MAX_TEXT_BYTES = 64 * 1024**2
-"""Larger files are not taken for texts whose line ends were converted."""
 
 _CHUNK_BYTES = 1024 * 1024
 _LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"

@@ -10,17 +10,17 @@ from pathlib import Path
 from ragstone.files import open_regular
 from ragstone.golden.sample import Texts
 
+# The ways to store it in .git/config: a header, the name of an included file, or the
+# password of an address.
 _STORED_TOKEN = re.compile(
     rb"extraheader\s*=\s*\"?authorization\s*:|git-credentials-[\w-]+\.config|://[^/\s:@]+:[^/\s@]+@",
     re.IGNORECASE,
 )
-"""The ways to store it in .git/config: a header, the name of an included file, or the
-password of an address."""
 
 _MAX_FILE_BYTES = 256 * 1024
 _MAX_FILES = 200
+# Where checkouts are looked for: in the workspace, and up to two folders below it.
 _CHECKOUT_PATTERNS = ("", "*/", "*/*/")
-"""Where checkouts are looked for: in the workspace, and up to two folders below it."""
 _WARNING = (
     "actions/checkout left its token where the code under test can read it, so that code has the "
     "permissions of this job. Add `persist-credentials: false` under `with:` of the checkout step."

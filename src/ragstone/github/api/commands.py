@@ -34,9 +34,8 @@ COMMAND_FILES = (
     "GITHUB_STEP_SUMMARY",
 )
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+# Flags to open neither a link nor, waiting for its reader, a pipe. Windows lacks them.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Flags to open neither a link nor, waiting for its reader, a pipe. Windows lacks
-them."""
 
 
 @contextmanager

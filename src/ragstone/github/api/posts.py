@@ -25,8 +25,8 @@ ACTIONS_BOT = "github-actions[bot]"
 MAX_BODY_CHARACTERS = 65_000
 """GitHub allows 65,536; the others are for the marker."""
 
+# How often a comment with unknown outcome is searched for before it is sent again.
 _MAX_SEARCHES = 3
-"""How often a comment with unknown outcome is searched for before it is sent again."""
 
 
 @reply_errors()

@@ -101,8 +101,8 @@ class GitHubArtifacts(BaselineStore):
         self.branch = branch
         self.artifact_name = artifact_name
         self.baseline_workflow = baseline_workflow
+        # By commit, for those that GitHub was asked about.
         self._is_on_branch: dict[str, bool] = {}
-        """By commit, for those that GitHub was asked about."""
         self._has_trusted_runs = False
 
     def newest(self) -> Iterator[StoredRun]:

@@ -1,5 +1,5 @@
-"""In the container: runs the user's code as the owner of the workspace, and makes sure
-that none of it stays active."""
+"""Runs the user's code in the container as the owner of the workspace, and makes sure
+that none of its processes survives."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ BASE_USER = 65_530
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PR_SET_NO_NEW_PRIVS = 38
+# Field 50 of /proc/self/stat, counted from the one after the command's name.
 _ENV_START = 47
-"""Field 50 of /proc/self/stat, counted from the one after the command's name."""
 
 
 class Confinement(Struct, frozen=True):
-    """The user that runs the user's code, and the folder that it can write to besides
-    the workspace."""
+    """The user that runs the user's code."""
 
     run_as: RunAs
     folder: Path
+    """The folder that this user can write to besides the workspace."""
     root_owns: bool = False
     """Whether the workspace belongs to root."""
 
@@ -63,7 +63,7 @@ class Confinement(Struct, frozen=True):
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """Within the block, files are created and removed as that user. Only while none
+        """Create and remove files as that user within the block. Call only while none
         of their processes is alive."""
         groups = os.getgroups()
         os.setgroups([])
@@ -157,8 +157,8 @@ def _group_for(
 
 
 def give_to(confinement: Confinement, folder: Path) -> None:
-    """Make everything in `folder` belong to that user. Links are not followed. Only
-    while none of their code runs."""
+    """Make everything in `folder` belong to that user. Links are not followed. Call
+    only while none of their code runs."""
     for path in (folder, *folder.rglob("*")):
         os.chown(
             path, confinement.run_as.uid, confinement.run_as.gid, follow_symlinks=False
@@ -166,7 +166,8 @@ def give_to(confinement: Confinement, folder: Path) -> None:
 
 
 def may_write(path: Path, uid: int, gid: int) -> bool:
-    """Whether a user without supplementary groups may write to `path`, by its mode."""
+    """Whether the mode of `path` lets a user without supplementary groups write to
+    it."""
     status = path.stat()
     bit = stat.S_IWOTH
     if status.st_uid == uid:
@@ -183,8 +184,8 @@ def wipe_environment(names: Iterable[str]) -> None:
     Defence in depth: as root, we might follow a link that a pull request puts in place
     of a file.
     """
-    wanted = set(map(os.fsencode, names))
-    for name in wanted:
+    names_to_wipe = set(map(os.fsencode, names))
+    for name in names_to_wipe:
         os.environb.pop(name, None)
     try:
         process = Path("/proc/self/stat").read_text(encoding="utf-8")
@@ -193,12 +194,12 @@ def wipe_environment(names: Iterable[str]) -> None:
         block = ctypes.string_at(start, end - start)
     except (OSError, ValueError):
         return
-    place = start
+    address = start
     for entry in block.split(b"\0"):
         name, _, value = entry.partition(b"=")
-        if name in wanted:
-            ctypes.memset(place + len(name) + 1, ord("x"), len(value))
-        place += len(entry) + 1
+        if name in names_to_wipe:
+            ctypes.memset(address + len(name) + 1, ord("x"), len(value))
+        address += len(entry) + 1
 
 
 def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
@@ -218,9 +219,9 @@ def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
             put_run(files, target)
 
 
+# An unused user id: the gate switches to it while killing processes, so that they can't
+# kill the gate.
 _STAND_IN = 65_531
-"""An unused user id: the gate switches to it while killing processes, so that they
-can't kill the gate."""
 
 
 def end_strays(uid: int, *, patience_s: float = 10.0) -> None:
@@ -280,7 +281,7 @@ def living(uid: int) -> dict[int, str]:
 
 
 def _state(task: Path) -> str:
-    """The letter for the state of a thread; that of a dead one if it is gone."""
+    """The letter for the state of a thread; "X", for dead, if it is gone."""
     try:
         return _status(task).get("State", "Z")[:1]
     except OSError:

@@ -1,5 +1,5 @@
-"""The container's part of a job: where the run is stored while user code runs, and how
-its results are handed over."""
+"""The container's part of a job: sets up the user's system, keeps the run out of its
+reach, and copies it to the workspace in the end."""
 
 from __future__ import annotations
 
@@ -35,34 +35,31 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.settings.variables import Environ
 
 SETUP_LIMIT_S = 1800.0
-"""For each of the action's `setup` and `requirements`."""
+"""For each of the action's inputs `setup` and `requirements`."""
 SIDE = "RAGSTONE_SIDE"
-"""Says which version it is, ``base`` or ``head``, where both run in one container: they
-must not use the same port."""
+"""The variable that tells a system which version it is, ``base`` or ``head``, if both
+run in one container, where they must not use the same port."""
 
 
 class Container(Struct, frozen=True):
-    """Ragstone in its container, with the user's code confined.
-
-    `private` is a folder that the user's code can't enter; `directory` is the working
-    directory of the workflow, in which `setup` runs and where `requirements` are looked
-    for. `base` is another user, for the base commit's code.
-    """
+    """Ragstone in its container, with the user's code confined."""
 
     confinement: Confinement
     private: Path
+    """A folder that the user's code can't enter."""
     workspace: Path
     directory: Path
+    """The input `working-directory`, in which `setup` runs, and which `requirements`
+    are relative to."""
     setup: SystemSetup
     folders: RunnerFolders
     base: Confinement | None = None
+    """Another user, for the code of the base commit."""
 
     def staged(self, plan: RunPlan) -> RunPlan:
-        """`plan` with the run directory out of the user's reach until the verdict is
-        final.
-
-        Raises ConfigError if the configured one is not suitable for a run.
-        """
+        """Move the run directory of `plan` out of the reach of the user's code, until
+        the verdict is final. Raises ConfigError if a run can't be written to the
+        configured one."""
         refuse_foreign(plan.out)
         self._target(plan.out)
         return replace(plan, out=self.staging)
@@ -119,8 +116,8 @@ class Container(Struct, frozen=True):
             own_variables = self.setup.run(
                 Steps(confinement, variables, directory, write, SETUP_LIMIT_S, deadline)
             )
-            # A requested environment overrides the interpreter in the config, which is
-            # for other places.
+            # The inputs' environment comes before the interpreter in the config, which
+            # is for runs outside of the container.
             environ = {**environ, **own_variables}
             python = f"{own_variables['VIRTUAL_ENV']}/bin/python"
         settings = system.model_copy(update={"python": python})
@@ -128,11 +125,8 @@ class Container(Struct, frozen=True):
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Within the block, the runner's own folders are closed to the user's code.
-        Raises ConfigError.
-
-        They stay closed if any of that code can't be killed.
-        """
+        """Close the runner's own folders to the user's code within the block. Raises
+        ConfigError. They stay closed if a process of that code can't be killed."""
         try:
             for confinement in self._users:
                 self.folders.close(confinement)
@@ -145,10 +139,10 @@ class Container(Struct, frozen=True):
                 shutil.rmtree(confinement.folder, ignore_errors=True)
 
     def seal(self) -> None:
-        """The user's code is done: kill what is left of it, and create the files for
-        GitHub afresh.
+        """Kill what still runs of the user's code, and create the files for GitHub
+        afresh.
 
-        Raises SystemUnderTestError if some of it can't be killed; then nothing may be
+        Raises SystemUnderTestError if a process can't be killed; then nothing may be
         published.
         """
         self._end_strays()
@@ -164,6 +158,6 @@ class Container(Struct, frozen=True):
             end_strays(confinement.run_as.uid)
 
     def publish(self, run: Path, out: Path) -> None:
-        """Copy the run directory to `out`, as the owner. Raises ConfigError if that
-        fails."""
+        """Copy the run directory to `out` in the workspace, as its owner. Raises
+        ConfigError if that fails."""
         hand_over(self.confinement, run, self._target(out))

@@ -1,4 +1,4 @@
-"""The folders of GitHub's runner, closed to the user's code while it runs."""
+"""Closes the folders of GitHub's runner to the user's code while it runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ragstone.github.api.commands import COMMAND_FILES
 from ragstone.github.container.confinement import Confinement
 from ragstone.settings.variables import Environ
 
-_CLOSED = 0o770
-_PASSABLE = 0o771
-"""For a folder on the way to the workspace."""
+_CLOSED_MODE = 0o770
+# For folders above the workspace, which the user's code must pass through.
+_PASSABLE_MODE = 0o771
 
 
 class RunnerFolders:
@@ -61,9 +61,10 @@ class RunnerFolders:
             if _is_out_of_reach(status):
                 return
             self._owners.setdefault(folder, status)
-            is_on_the_way = self._workspace.is_relative_to(folder)
+            is_above_workspace = self._workspace.is_relative_to(folder)
             os.fchown(descriptor, 0, -1)
-            os.fchmod(descriptor, _PASSABLE if is_on_the_way else _CLOSED)
+            mode = _PASSABLE_MODE if is_above_workspace else _CLOSED_MODE
+            os.fchmod(descriptor, mode)
         if confinement.call(["/usr/bin/test", "-w", str(folder)]).returncode == 0:
             raise _not_closed(folder, "your system may still write to it")
 
@@ -118,8 +119,8 @@ def _not_closed(path: Path, why: str) -> ConfigError:
 
 @contextmanager
 def _protecting(path: Path) -> Iterator[None]:
-    """Raise ConfigError for what fails, but for a folder that is not there: nothing is
-    written to it."""
+    """Raise ConfigError for an OSError. A folder that is missing is no error: nothing
+    will be written to it."""
     try:
         yield
     except FileNotFoundError:

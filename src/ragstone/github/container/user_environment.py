@@ -28,10 +28,10 @@ from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs, child_environment
 from ragstone.system.response import System
 
+# The last lines of the output, which an error message shows.
 _TAIL_LINES = 30
-"""The last lines of the output, which an error message shows."""
+# The wait for the rest of the output once the program has ended.
 _DRAIN_S = 1.0
-"""The wait for the rest of the output once the program has ended."""
 _MAX_LINE_BYTES = 8192
 _TRUNCATED = (
     f"[ragstone] this output exceeds {MAX_LOG_BYTES:,} bytes; the rest is left out\n"
@@ -42,6 +42,8 @@ _NETWORK_VARIABLES = frozenset(
     SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
     """.split()  # noqa: SIM905
 )
+# Variables that setup actions set on the host. Their paths don't exist in the
+# container.
 _HOST_ONLY_VARIABLES = (
     "LD_LIBRARY_PATH",
     "DYLD_LIBRARY_PATH",
@@ -49,8 +51,6 @@ _HOST_ONLY_VARIABLES = (
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
 )
-"""Variables that setup actions set on the host. Their paths don't exist in the
-container."""
 
 
 class Installed(Struct, frozen=True):
@@ -219,12 +219,12 @@ class _OutputReader(Thread):
         self._stream = stream
         self._write = write
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        self._listening = True
+        self._is_listening = True
 
     def end(self) -> None:
         """Read what was printed so far. What is printed later is dropped."""
         self.join(_DRAIN_S)
-        self._listening = False
+        self._is_listening = False
 
     def tail(self) -> str:
         return "".join(self._tail).rstrip()
@@ -233,7 +233,7 @@ class _OutputReader(Thread):
         remaining_bytes = MAX_LOG_BYTES
         with self._stream:
             while raw := self._stream.readline(_MAX_LINE_BYTES):
-                if not self._listening:
+                if not self._is_listening:
                     continue
                 line = raw.decode("utf-8", "replace")
                 self._tail.append(line)

@@ -32,12 +32,12 @@ apart."""
 CONTEXTS = "contexts"
 """The extra with the contexts that a system answers from in place of its own."""
 
+# The names of parameters and fields that take each extra, the preferred one first.
 _EXTRA_NAMES = {
     HISTORY: SYSTEM_NAMES["history"],
     SESSION: SYSTEM_NAMES["session"],
     CONTEXTS: (CONTEXTS,),
 }
-"""The names of parameters and fields that take each extra, the preferred one first."""
 
 
 class EntrypointError(Exception):

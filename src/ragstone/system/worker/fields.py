@@ -59,6 +59,7 @@ NO_PATHS = Fields()
 Json = Dict[str, Any]  # noqa: UP006 - for Python 3.8
 """An object in plain JSON types."""
 
+# Types whose attributes are not fields of an answer.
 _TYPES_WITHOUT_FIELDS = (
     type(None),
     str,
@@ -70,7 +71,6 @@ _TYPES_WITHOUT_FIELDS = (
     set,
     frozenset,
 )
-"""Types whose attributes are not fields of an answer."""
 
 MAX_TOKENS = 2**53 - 1
 """The largest integer that every reader of JSON holds exactly."""

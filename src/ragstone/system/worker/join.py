@@ -17,11 +17,11 @@ MODULES = (
 standard library."""
 
 
+# An import from Ragstone, or from ``__future__``, which Python allows only at the top
+# of a file.
 _REMOVED_IMPORT = re.compile(
     r"^from (?:ragstone\.[\w.]+|__future__) import (?:\([^)]*\)|.*)$", re.MULTILINE
 )
-"""An import from Ragstone, or from ``__future__``, which Python allows only at the top
-of a file."""
 
 
 @cache

@@ -146,10 +146,10 @@ class Service:
         self._fields = Fields(**hello["fields"])
         self._entrypoint: str = hello["entrypoint"]
         self._part: str | None = hello["part"]
+        # Whether each session gets an object of the entrypoint's class or factory.
         self._has_session_objects = False
-        """Whether each session gets an object of the entrypoint's class or factory."""
+        # The session that `_session_asker` belongs to.
         self._session: str | None = None
-        """The session that `_session_asker` belongs to."""
         if hello["functions"]:
             specs = hello["functions"].items()
             functions = Functions({metric: load(spec)[0] for metric, spec in specs})

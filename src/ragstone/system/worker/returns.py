@@ -37,8 +37,8 @@ from ragstone.system.worker.wording import clean, formatted, shown, summary
 
 TRACE_NAMES = ("trace_id", "index_digest")
 """Parts that identify the trace of an answer, and the index that it was made from."""
+# All parts that an answer can have.
 _PART_NAMES = ("answer", "contexts", "context_ids", "steps", "usage", *TRACE_NAMES)
-"""All parts that an answer can have."""
 
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_TRACE_CHARACTERS = 256

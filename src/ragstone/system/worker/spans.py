@@ -32,14 +32,14 @@ MAX_SPANS = 100_000
 
 _MAX_ATTRIBUTE_DEPTH = 8
 _MAX_TEXT_DEPTH = 6
+# Digits of an integer that are read: enough for 64 bits.
 _MAX_DIGITS = 20
-"""Digits of an integer that are read: enough for 64 bits."""
 _DOCUMENT_ATTRIBUTE = re.compile(
     r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)"
 )
 _DOCUMENT_LISTS = ("gen_ai.retrieval.documents", "retrieval.documents")
+# The lists in a document of OTLP, each inside the one before.
 _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
-"""The lists in a document of OTLP, each inside the one before."""
 _START_FIELDS = ("startTimeUnixNano", "start_time_unix_nano", "start_time")
 _END_FIELDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time")
 _IDENTIFYING_FIELDS = ("spanId", "span_id", "context", *_START_FIELDS)
@@ -48,6 +48,8 @@ _MODEL_ATTRIBUTES = (
     "gen_ai.request.model",
     "llm.model_name",
 )
+# Types of steps, by OpenInference's kind of span or the operation of GenAI. Spans of
+# other kinds, such as agents, are no steps.
 _STEP_TYPES = {
     "RETRIEVER": "retrieval",
     "retrieval": "retrieval",
@@ -58,10 +60,8 @@ _STEP_TYPES = {
     "text_completion": "model",
     "generate_content": "model",
 }
-"""Types of steps, by OpenInference's kind of span or the operation of GenAI. Spans of
-other kinds, such as agents, are no steps."""
+# The time of a span without one, which is sorted before all others.
 _NO_TIME = -math.inf
-"""The time of a span without one, which is sorted before all others."""
 
 _TEXT_NAMES = (
     *("question", "query", "input", "answer", "response", "output"),

@@ -142,8 +142,8 @@ def message_steps(messages: Iterable[object]) -> list[Step]:
     """The steps in the messages of a chat since its last question, in a shape that
     `read_steps` reads."""
     steps: list[Step] = []
+    # Tool calls by their id, by which the messages with their results name them.
     calls: dict[object, Step] = {}
-    """Tool calls by their id, by which the messages with their results name them."""
     for message in messages:
         role = field_value(message, "type") or field_value(message, "role")
         if role in ("human", "user"):

@@ -16,15 +16,15 @@ SOURCE_NAME = "<ragstone worker>"
 
 MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_SUMMARY_CHARACTERS = 300
+# Secrets are looked for in at most this much text, which bounds the time it takes.
 _MAX_MASKED_CHARACTERS = 80_000
-"""Secrets are looked for in at most this much text, which bounds the time it takes."""
 _THIS_FILE = globals().get("__file__", "")  # the joined source of the worker has none
+# The path with which the files of frames of Ragstone's begin.
 _RAGSTONE_FOLDER = (
     os.path.dirname(os.path.dirname(_THIS_FILE)) or SOURCE_NAME  # noqa: PTH120
 )
-"""The path with which the files of frames of Ragstone's begin."""
+# Characters that are left free for the ellipsis in place of the middle of a text.
 _ELLIPSIS_ROOM = 100
-"""Characters that are left free for the ellipsis in place of the middle of a text."""
 _ADDRESS = r" at 0x[0-9A-Fa-f]+"
 _CREDENTIAL = (
     r"(?i)(?P<before>\b(?:sk|pk|xox\w|gh\w|github_pat|glpat|hf)[-_]|\b(?:AKIA|AIza|eyJ)(?=\w{12})|\bBearer\s+|"
