@@ -15,17 +15,17 @@ from typing import Any, Dict, NamedTuple  # noqa: UP035 - for Python 3.8
 from ragstone.golden.aliases import SYSTEM_NAMES
 
 # The first names of a part are the most common ones, which a message shows.
-_ANSWER_NAMES = "|".join(SYSTEM_NAMES["answer"][:5])
-_CONTEXT_NAMES = "|".join(SYSTEM_NAMES["contexts"][:7])
-_TEXT_NAMES = "text|page_content|content|node"
+_ANSWER_KEYS = "|".join(SYSTEM_NAMES["answer"][:5])
+_CONTEXT_LIST_KEYS = "|".join(SYSTEM_NAMES["contexts"][:7])
+_CONTEXT_KEYS = "text|page_content|content|node"
 EXPECTED = (
-    f"Expected a string, or a mapping or object with the answer under {_ANSWER_NAMES} and, optionally, contexts under "
-    f"{_CONTEXT_NAMES} (strings, or mappings or objects with {_TEXT_NAMES}). If a field has another name, set its "
+    f"Expected a string, or a mapping or object with the answer under {_ANSWER_KEYS} and, optionally, contexts under "
+    f"{_CONTEXT_LIST_KEYS} (strings, or mappings or objects with {_CONTEXT_KEYS}). If a field has another name, set its "
     'path under [system], for example answer_field = "result.text".'
 )
 EXPECTED_CONTEXTS = (
-    f'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with {_TEXT_NAMES}; or '
-    f"a mapping or object with such a list under {_CONTEXT_NAMES}."
+    f'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with {_CONTEXT_KEYS}; or '
+    f"a mapping or object with such a list under {_CONTEXT_LIST_KEYS}."
 )
 
 
