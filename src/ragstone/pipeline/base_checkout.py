@@ -30,8 +30,8 @@ from ragstone.system.kind import has_folder
 
 # -- the settings of the base's system
 
+# The beginning of a submodule's line in the output of `git ls-tree`.
 _SUBMODULE_MODE = "160000 "
-"""The beginning of a submodule's line in the output of `git ls-tree`."""
 
 _BASELINES = {
     "baseline": "a run directory",

@@ -17,8 +17,8 @@ from ragstone.files import read_table
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.report.templates import render_text_template
 
+# The module that is written for a notebook, which can't be imported itself.
 GLUE_FILE = "ragstone_entry.py"
-"""The module to write for a notebook, which can't be imported itself."""
 
 NAMES = read_table("names.toml", __package__)
 PATTERNS = {

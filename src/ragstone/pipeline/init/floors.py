@@ -17,8 +17,8 @@ from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKING_METRIC
 from ragstone.report.templates import render_text_template
 from ragstone.stats.sensitivity import TYPICAL_CHANGED
 
+# How floors are chosen; names.toml explains each value.
 RULES = read_table("names.toml", __package__)["floors"]
-"""How floors are chosen; names.toml explains each value."""
 
 
 class MeasuredFloor(NamedTuple):

@@ -20,8 +20,7 @@ from ragstone.pipeline.init.entrypoints import NAMES, PATTERNS, Module, Proposal
 from ragstone.system.entrypoint import entrypoint_or_none
 from ragstone.system.environment import needs_env_entry
 
-STARTER = "golden/golden.jsonl"
-"""The golden set that is written where there is none."""
+STARTER = "golden/golden.jsonl"  # the golden set that is written where there is none
 
 # What is examined: more would take too long.
 MAX_FILES = 5_000
@@ -29,8 +28,7 @@ MAX_FILES_OF_FOLDER = 500
 MAX_DEPTH = 5
 MAX_GOLDEN_CANDIDATES = 20
 MAX_SOURCE_BYTES = 500_000
-MAX_DATA_BYTES = 10_000_000
-"""Of a notebook, of a golden set, and of all modules together."""
+MAX_DATA_BYTES = 10_000_000  # of a notebook, a golden set, or all modules together
 
 
 class Survey(NamedTuple):
@@ -53,7 +51,15 @@ class Survey(NamedTuple):
 def survey(directory: Path) -> Survey:
     """Look for an entrypoint, a golden set and a virtual environment in `directory`."""
     files = _list_files(directory)
-    modules = _read_modules(directory, files)
+    modules: list[Module] = []
+    total_size = 0
+    limits = {".py": MAX_SOURCE_BYTES, ".ipynb": MAX_DATA_BYTES}
+    for path in files:
+        if path.suffix in limits and not PATTERNS["test"].fullmatch(path.stem):
+            text = read_text(directory, path, limits[path.suffix])
+            total_size += len(text)
+            if total_size <= MAX_DATA_BYTES:
+                modules.append(entrypoints.parse_module(path, text))
     golden_file, golden = _find_golden(directory, files)
     patterns, variables = set[str](), set[str]()
     paths = [module.path for module in modules]
@@ -81,20 +87,6 @@ def survey(directory: Path) -> Survey:
         python=python,
         python_version=version,
     )
-
-
-def _read_modules(directory: Path, files: list[PurePosixPath]) -> list[Module]:
-    """The modules and notebooks among `files`, the nearest first, without tests."""
-    modules: list[Module] = []
-    total_size = 0
-    limits = {".py": MAX_SOURCE_BYTES, ".ipynb": MAX_DATA_BYTES}
-    for path in files:
-        if path.suffix in limits and not PATTERNS["test"].fullmatch(path.stem):
-            text = read_text(directory, path, limits[path.suffix])
-            total_size += len(text)
-            if total_size <= MAX_DATA_BYTES:
-                modules.append(entrypoints.parse_module(path, text))
-    return modules
 
 
 def _find_python(directory: Path) -> tuple[str | None, str | None]:

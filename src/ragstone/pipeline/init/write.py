@@ -25,8 +25,8 @@ from ragstone.report.templates import read_template, render_text_template
 from ragstone.system.entrypoint import parse_entrypoint
 from ragstone.system.http_service import without_secrets
 
+# The entrypoint that is written if none is known.
 PLACEHOLDER = "python:my_package.rag:answer"
-"""The entrypoint that is written if none is known."""
 
 RUN_FOLDER = "ragstone-run"
 WORKFLOW = ".github/workflows/ragstone.yml"
