@@ -40,8 +40,8 @@ class CommitFiles:
         self.sha = sha
         self.workspace = job.places.workspace.resolve()
         self.checkout = job.settings
+        # The folder of the config file, relative to the root of the repository.
         self.place = job.settings.root.resolve().relative_to(self.workspace)
-        """The folder of the config file, relative to the root of the repository."""
         self._api = api
         self._temporary = job.temporary
 

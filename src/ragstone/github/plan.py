@@ -15,24 +15,24 @@ from ragstone.github.inputs import ActionInputs
 class JobTask(StrEnum):
     """The task of a job."""
 
+    # Evaluate the system, and decide.
     GATE = "gate"
-    """Evaluate the system, and decide."""
+    # Decide on the run that a pull request had without secrets (workflow_run), and post
+    # the result.
     REPORT = "report"
-    """Decide on the run that a pull request had without secrets (workflow_run), and
-    post the result."""
 
 
 class BaselineSource(StrEnum):
     """What a run is compared with."""
 
+    # The newest good run of the baseline branch.
     ARTIFACT = "artifact"
-    """The newest good run of the baseline branch."""
+    # The base commit, whose system is asked in the same job; as ARTIFACT if there is
+    # none.
     COMMIT = "commit"
-    """The base commit, whose system is asked in the same job; as ARTIFACT if there is
-    none."""
     NONE = "none"
+    # A run directory in the workspace: any other value of the input.
     PATH = "path"
-    """A run directory in the workspace: any other value of the input."""
 
     @classmethod
     def _missing_(cls, _path: object) -> BaselineSource:

@@ -40,8 +40,8 @@ class PoolSession(SystemWrapper):
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self._pool = pool
+        # The child; None before the first question, and after the child's death.
         self.peer: LinePeer | None = None
-        """The child; None before the first question, and after the child's death."""
 
     async def ask(self, sample: Sample) -> Response:
         return await self._pool.ask_in(self, sample)
@@ -74,9 +74,9 @@ class Pool:
         # Why no more questions are asked, if that is so.
         self._stop_reason: str | None = None
         self._is_closed = False
+        # The extras that the entrypoint takes besides the question, known once the
+        # first child has started; None if that can't be known.
         self.accepts: frozenset[str] | None = None
-        """The extras that the entrypoint takes besides the question, known once the
-        first child has started; None if that can't be known."""
 
     async def start(self) -> None:
         """Start the first child. Raises SystemUnderTestError."""

@@ -49,12 +49,12 @@ _OTHER_ANSWER_NAMES = tuple(name for name in _ANSWER_NAMES if name != "answer")
 class _Location(NamedTuple):
     """Where a record is."""
 
+    # Offset in the temporary file, in bytes.
     start: int
-    """Offset in the temporary file, in bytes."""
+    # In bytes.
     size: int
-    """In bytes."""
+    # Line in the file of recorded answers, or number in a list, from 1.
     line: int
-    """Line in the file of recorded answers, or number in a list, from 1."""
 
 
 class RecordedAnswers:

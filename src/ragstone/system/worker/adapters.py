@@ -108,8 +108,8 @@ class Asker:
         self._ask = ask
         self._names = extra_names(parameters.names_after_question)
         self._required = parameters.required
+        # The extras that it takes.
         self.accepts = set(self._names)
-        """The extras that it takes."""
 
     def begin(self, question: str, **extras: Any) -> Any:
         """Ask the question. Returns the value that the function returned, which may be
