@@ -32,7 +32,7 @@ def test_a_signal_saves_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -
     assert "--resume" in errors.decode()
     assert "Traceback" not in errors.decode()
     run = RunDirectory.open(project / "ragstone-run")
-    assert run.manifest.state == "stopped"
+    assert (run.manifest.state, run.manifest.stop_reason) == ("stopped", "it was interrupted")
     assert sum(1 for _ in run.records()) >= 40
 
 

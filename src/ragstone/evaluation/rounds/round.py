@@ -45,37 +45,34 @@ if TYPE_CHECKING:
 
 
 class Round(Struct, frozen=True):
-    """What a round evaluates, and how.
-
-    - `judge`: open, and not closed by the round.
-    - `samples`: the samples to evaluate.
-    - `system`: is asked, or plays back stored answers. It is started and closed by the
-      round.
-    - `out`: the run directory to write.
-    - `deadline`: when the round is stopped, on the event loop's clock.
-    - `whole_golden`: the golden set, if `samples` are only a part of it.
-    - `recorded_system`: the system to write into the manifest, if it is not `system`.
-    - `check_system`: called with the started system before anything is written.
-    - `baseline`: what the manifest says, until there is a verdict, about whether later
-      runs may use this run as their baseline.
-    - `stale_folders`: folders of an earlier run in the directory, which are removed.
-    """
+    """What a round evaluates, and how."""
 
     plan: RunPlan
     judge: Judge
+    """An open judge, which the round doesn't close."""
     samples: GoldenSet
     system: System
+    """Is asked, or plays back stored answers. The round starts and closes it."""
     metrics: tuple[Metric, ...]
     out: Path
+    """The run directory to write."""
     deadline: float | None = None
+    """When the round is stopped, on the event loop's clock; None for no limit."""
     resume: bool = False
+    """Whether to continue the run in `out`."""
     whole_golden: GoldenSet | None = None
+    """The golden set, if `samples` are only a part of it."""
     recorded_system: SystemManifest | None = None
+    """The system to write into the manifest, if `system` plays back its answers."""
     check_system: Callable[[System], None] = lambda _system: None
+    """Is called with the started system before anything is written."""
     policy_hash: str | None = None
     baseline: BaselineFact | None = None
+    """What the manifest says, until there is a verdict, about whether later runs may
+    use this run as their baseline."""
     invocation: Invocation | None = None
     stale_folders: tuple[str, ...] = ()
+    """Folders of an earlier run in `out`, which are removed."""
 
     @property
     def golden(self) -> GoldenSet:
@@ -207,9 +204,11 @@ async def _evaluate(
             finally:
                 context.progress.finish()
     except BaseException as error:
-        reason = f"interrupted ({type(error).__name__})"
+        reason = "it was interrupted"
         if isinstance(error, RagstoneError):
             reason = error.message
+        elif isinstance(error, Exception):
+            reason = f"it was interrupted by {type(error).__name__}"
         writer.stop(context.redact(reason), wall_s=monotonic() - start_s)
         context.say(
             f"{len(writer.finished_ids)} of {len(samples)} samples are saved in {writer.path}; continue with --resume."

@@ -132,12 +132,10 @@ class SystemSetup(Struct, frozen=True):
         # The image has it. Without it, the error of starting the step names it.
         uv = shutil.which("uv", path=search_path) or "uv"
         target = str(steps.confinement.folder / "env")
-        version = self.python_version
+        python = self.python_version or base_python()
         steps.run(
-            [uv, "venv", "--seed", "--python", version or base_python(), target],
-            f"creating the environment for Python {version}"
-            if version
-            else "creating the environment",
+            [uv, "venv", "--seed", "--python", python, target],
+            f"creating an environment with {python}",
         )
         if files:
             install = [uv, "pip", "install", "--python", f"{target}/bin/python"]
