@@ -135,7 +135,7 @@ def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
     assert "2 of 4 samples have no usable recorded answer: house-1, house-3." in found.stdout
 
 
-@pytest.mark.parametrize(("n", "says"), [(1, "each of 1 sample is a draft"), (3, "each of 3 samples is a draft")])
+@pytest.mark.parametrize(("n", "says"), [(1, "only drafts (1 sample)"), (3, "only drafts (3 samples)")])
 def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int, says: str) -> None:
     project = make_project(tmp_path / "p", n=n)
     change_rows(project, lambda row: {**row, "status": "draft"})

@@ -309,7 +309,7 @@ def sliced(tag: str) -> Any:
         pytest.param(NO_SCORE, FLOOR, 5, "", id="no score"),
         pytest.param(NO_SCORE, {}, 5, "", id="no score by default"),
         pytest.param(run({}), {}, 5, "none of 0 samples of run has a score", id="no metric"),
-        pytest.param(run({}, manifest=manifest()), {}, 5, "each of 10 samples is a draft", id="no sample"),
+        pytest.param(run({}, manifest=manifest()), {}, 5, "has only drafts (10 samples)", id="no sample"),
         pytest.param(run({}, manifest=STOPPED, system_failures=CRASHED), {}, 5, "did not finish", id="crashed too"),
         pytest.param(CRASHING, {}, 4, "all of 1 sample: time-out", id="crashed"),
         pytest.param(

@@ -92,7 +92,7 @@ def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(checkout: Che
     text = said(checkout)
     for change in (
         "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl",
-        "system.answer_field from nothing to contexts.0",
+        "system.answer_field from unset to contexts.0",
         "run.repeats from 1 to 2",
         "judge.name from openai:gpt-x to offline",
         "changes metrics.faithfulness.min from 0.9 to 0.5",

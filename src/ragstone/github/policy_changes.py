@@ -195,7 +195,7 @@ def _file_settings(settings: Settings, fallback: Settings) -> Settings:
 def _shown(value: object) -> str:
     match value:
         case None | ():
-            text = "nothing"
+            text = "unset"
         case list() | tuple():
             text = ", ".join(map(str, value))
         case _:

@@ -107,7 +107,7 @@ class NothingDecided(Coverage):
         if manifest is not None and manifest.golden.samples and not run.samples:
             # Drafts are evaluated, but left out of the scores.
             drafts = counted(manifest.golden.samples, "sample")
-            problem = f"each of {drafts} is a draft. Drafts count once a person has reviewed them (ragstone review)."
+            problem = f"the golden set has only drafts ({drafts}). They count once a person reviewed them (ragstone review)."
         elif not any(scores.values for scores in run.metrics.values()):
             samples = counted(len(run.samples), "sample")
             problem = f"none of {samples} of {run.label} has a score."
