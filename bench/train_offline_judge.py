@@ -3,9 +3,9 @@
 Reads the training splits only: BEGIN dev (CC BY 4.0, CDLA-Sharing 1.0) and WiCE dev (ODC-BY). Writes
 ``src/ragstone/judge/offline/weights.json``. Deterministic; takes about half a minute.
 
-The support model is a logistic regression over `evidence.FEATURES`: the weights of shares are non-negative, those of
-conflicts non-positive. It is fitted to answers that people labelled, each as the mean over its statements, and to
-sentences of the contexts with a harmless or a harmful change (`contrast.py`): one half of all sentences;
+The support model is a logistic regression over `statement_evidence.FEATURES`: the weights of shares are non-negative,
+those of conflicts non-positive. It is fitted to answers that people labelled, each as the mean over its statements,
+and to sentences of the contexts with a harmless or a harmful change (`contrast.py`): one half of all sentences;
 `judge_contrast.py` reports on the other half. In each source, BASE_RATE of the statements count as supported: this is
 where the probabilities are calibrated.
 
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ragstone.judge.normal import normalise
-from ragstone.judge.offline import agreement, evidence
+from ragstone.judge.offline import statement_evidence, text_agreement
 from ragstone.judge.offline.conflicts import KINDS
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.passage import Passage, read_passage
@@ -123,7 +123,7 @@ def example(source: str, answer: str, contexts: Sequence[str], label: float) -> 
     if not statements:
         return None
     passages = [read_context(text) for text in contexts]
-    features = [evidence.match(statement, passages).features for statement in statements]
+    features = [statement_evidence.match(statement, passages).features for statement in statements]
     weights = [len(statement.key_set) for statement in statements]
     return Example(source, np.array(features), np.array(weights, dtype=np.float64), label)
 
@@ -230,7 +230,7 @@ def out_of_fold(found: Sequence[Example], more: Sequence[Row]) -> Floats:
 
 def fit_support(rows: Sequence[Row]) -> Fitted:
     shares = SHARES | {"changed": CHANGED_SHARE}
-    return fit(rows, shares, evidence.FEATURES, dict.fromkeys(shares, BASE_RATE))
+    return fit(rows, shares, statement_evidence.FEATURES, dict.fromkeys(shares, BASE_RATE))
 
 
 def windows(data: Path) -> Iterator[tuple[tuple[float, ...], float]]:
@@ -252,20 +252,20 @@ def windows(data: Path) -> Iterator[tuple[tuple[float, ...], float]]:
         picked += [(piece, 0.0) for piece in draw.sample(useless, min(2, len(useless)))]
         for piece, label in picked:
             passage = read_passage("\n".join(lines[index] for index in piece), ENGLISH)
-            matches = [evidence.match(one, [passage]) for one in statements]
-            yield agreement.use_features(statements, matches, ())[0], label
+            matches = [statement_evidence.match(one, [passage]) for one in statements]
+            yield text_agreement.use_features(statements, matches, ())[0], label
 
 
 def fit_use(data: Path) -> dict[str, Any]:
     """The model of a context's usefulness, as weights.json holds it."""
     rows = [Row("wice", np.array(features), label) for features, label in windows(data)]
-    found = fit(rows, SHARES, agreement.USE_FEATURES)
+    found = fit(rows, SHARES, text_agreement.USE_FEATURES)
     labels = np.array([one.label for one in rows])
     probabilities = found.chances(np.array([one.features for one in rows]))
     candidates = np.arange(0.1, 0.8, 0.02).round(2)
     threshold = max(candidates, key=lambda at: balanced_accuracy((probabilities >= at).astype(float), labels))
     print(f"use: {len(rows)} pieces, AUROC {auroc(probabilities, labels):.3f} on the pieces it was fitted to")
-    return written(found, agreement.USE_FEATURES, float(threshold))
+    return written(found, text_agreement.USE_FEATURES, float(threshold))
 
 
 def written(found: Fitted, names: Sequence[str], threshold: float) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def train(data: Path) -> dict[str, Any]:
         print(f"{source}: {inside.sum()} answers, cross-validated AUROC {auroc(held_out[inside], labels[inside]):.3f}")
     document: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
     document["version"] = VERSION
-    document["support"] = written(model, evidence.FEATURES, best_threshold(held_out, labels, sources))
+    document["support"] = written(model, statement_evidence.FEATURES, best_threshold(held_out, labels, sources))
     document["whole"] = written(fit_whole(model, found, longer(data)), ALL_SUPPORTED_FEATURES, 0.5)
     document["use"] = fit_use(data)
     return document

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.github.container.confinement import Confinement
 from ragstone.github.container.container import Container

@@ -14,8 +14,8 @@ from ragstone.evaluation.directory import SAMPLES, RunDirectory
 from ragstone.evaluation.record import record_from_line, record_to_line
 from ragstone.evaluation.replay import confirm
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.evaluation.scoring import combine_answers
 from ragstone.golden.sample import Sample

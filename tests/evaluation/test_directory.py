@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.record import record_from_line, record_line, record_to_line
+from ragstone.evaluation.run_files import replace_text
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions

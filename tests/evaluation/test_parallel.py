@@ -14,9 +14,9 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation import parallel
 from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers
 from ragstone.evaluation.parallel import refuse_without_dask, usable_cores, worker_count
-from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.round import Round, build_workers
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Judge

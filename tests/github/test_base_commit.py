@@ -20,7 +20,7 @@ from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import ReviewedBase, reviewed_base
 from ragstone.github.base_commit import find_base_commit
-from ragstone.github.plan import BaselineSource, JobPlan, JobTask
+from ragstone.github.job_plan import BaselineSource, JobPlan, JobTask
 from tests.github.api import fake as fakes
 from tests.github.api.fake import BASE_SHA, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, runner

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from ragstone.golden import assertions, cells
+from ragstone.golden import cells, promptfoo_assertions
 from ragstone.golden.cells import MAX_HISTORY_MESSAGES, MAX_TEXT_CHARACTERS, CellError, to_contexts, to_passages
 from ragstone.golden.expected_calls import MAX_CALLS, to_expected_calls
 from ragstone.golden.profile import MISSING, kind_of, value_at
@@ -242,7 +242,7 @@ def test_texts_may_be_as_deep_as_the_limit() -> None:
 )
 def test_an_assertion_that_can_not_be_checked_is_refused_by_name(assertion: object, said: str) -> None:
     with pytest.raises(CellError) as caught:
-        assertions.to_assertions([assertion])
+        promptfoo_assertions.to_assertions([assertion])
     assert said in str(caught.value)
 
 
@@ -259,7 +259,7 @@ def test_an_assertion_that_can_not_be_checked_is_refused_by_name(assertion: obje
     ],
 )
 def test_the_values_of_an_assertion_are_texts(kind: str, value: object, values: tuple[str, ...]) -> None:
-    (assertion,) = assertions.to_assertions([{"type": kind, "value": value, "metric": "label", "weight": 1}])
+    (assertion,) = promptfoo_assertions.to_assertions([{"type": kind, "value": value, "metric": "label", "weight": 1}])
     assert assertion == Assertion(kind, values)
 
 

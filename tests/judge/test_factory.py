@@ -96,7 +96,7 @@ def test_the_offline_judge_takes_no_embeddings() -> None:
 @pytest.mark.usefixtures("processes")
 def test_neither_ragstone_nor_the_factory_imports_an_sdk() -> None:
     code = (
-        "import sys, ragstone, ragstone.judge.factory, ragstone.judge.llm.estimate;"
+        "import sys, ragstone, ragstone.judge.factory, ragstone.judge.llm.cost_estimate;"
         "print([m for m in ('openai', 'anthropic', 'numpy', 'aiohttp') if m in sys.modules])"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from ragstone.pipeline.init.floors import RULES, MeasuredFloor, floors_of, floors_toml
+from ragstone.pipeline.init.starter_floors import RULES, MeasuredFloor, floors_of, floors_toml
 from tests.gate.conftest import build_run, make_manifest
 
 

@@ -17,7 +17,7 @@ from ragstone.judge.judgements import Judgements, Statement, StatementList, Supp
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.report.filters import PHRASES
 from ragstone.report.texts import MAX_CHARACTERS, MAX_CONTEXTS, MAX_ITEMS, TextPreparer, sample_texts
-from ragstone.report.traces import last_frames
+from ragstone.report.tracebacks import last_frames
 from ragstone.report.word_diff import Piece, word_diff
 from ragstone.system.response import (
     Context,

@@ -33,6 +33,7 @@ from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import Settings
 from ragstone.tools.judging.calibrate import calibrate, write_disagreements
+from ragstone.tools.judging.label_table import Labels, label_files, read_labels
 from ragstone.tools.judging.pairs import (
     METHODS,
     Pair,
@@ -40,7 +41,6 @@ from ragstone.tools.judging.pairs import (
     measure_judge,
     read_pairs,
 )
-from ragstone.tools.judging.table import Labels, label_files, read_labels
 
 _TEMPLATES = "ragstone.tools.judging"
 

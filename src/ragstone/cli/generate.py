@@ -22,7 +22,7 @@ from ragstone.cli.options import (
 from ragstone.cli.output import say
 from ragstone.errors import ConfigError, Interrupted, JudgeError, suggestion
 from ragstone.evaluation.directory import CACHE
-from ragstone.evaluation.files import replace_text
+from ragstone.evaluation.run_files import replace_text
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
@@ -31,8 +31,7 @@ from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.checks import configured_samples
 from ragstone.tools.generate.generate import generate, hint_to_continue, pair_lines
-from ragstone.tools.generate.perturb import Perturbation, draw_samples, perturb
-from ragstone.tools.generate.plan import (
+from ragstone.tools.generate.generation_plan import (
     GenerationResult,
     Material,
     WantedQuestions,
@@ -40,6 +39,7 @@ from ragstone.tools.generate.plan import (
     read_material,
     require_writer,
 )
+from ragstone.tools.generate.perturb import Perturbation, draw_samples, perturb
 
 
 @click.command(name="generate")

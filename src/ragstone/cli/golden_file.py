@@ -11,7 +11,7 @@ import click
 
 from ragstone.cli.output import check_output, say
 from ragstone.errors import ConfigError
-from ragstone.evaluation.files import replace_texts
+from ragstone.evaluation.run_files import replace_texts
 from ragstone.formatting import counted
 from ragstone.golden.formats.registry import BY_ENDING, LINES
 from ragstone.golden.native_format import native_lines

@@ -22,8 +22,8 @@ from ragstone.pipeline.history import RunHistory, add_runs, damage
 from ragstone.printable import shown_name
 from ragstone.report.escape import escape_terminal
 from ragstone.settings.settings import Settings
+from ragstone.tools.history_page.history_table import csv_text, list_lines, loss_lines
 from ragstone.tools.history_page.page import history_page, render_history
-from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
 from ragstone.tools.history_page.versions import find_version
 
 _HOW_TO_START = (

@@ -13,9 +13,9 @@ from operator import attrgetter
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
-from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import lasting_fingerprint
 from ragstone.evaluation.record import record_to_line
+from ragstone.evaluation.run_files import replace_text
 from ragstone.evaluation.scoring import sample_scores
 from ragstone.evaluation.writer import update_manifest
 from ragstone.metrics.metric import Metric

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import LOCK
-from ragstone.evaluation.files import writing_to
+from ragstone.evaluation.run_files import writing_to
 from ragstone.evaluation.writer import refuse_foreign
 
 

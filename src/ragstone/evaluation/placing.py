@@ -16,8 +16,8 @@ from ragstone.evaluation.directory import (
     RUN_FILES,
     SPENT,
 )
-from ragstone.evaluation.files import open_new, writing_to
 from ragstone.evaluation.lineage import CARRIED, remove_inner_run
+from ragstone.evaluation.run_files import open_new, writing_to
 from ragstone.evaluation.writer import refuse_foreign
 
 JUDGE_FILES = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)

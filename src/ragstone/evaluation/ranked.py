@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
-from ragstone.metrics.evidence import distinct, locate
+from ragstone.metrics.evidence_ranks import distinct, locate
 from ragstone.metrics.ranking import relevant_documents
 from ragstone.metrics.retrieval_change import labelled_ranks
 from ragstone.system.response import Response

@@ -18,8 +18,8 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_stored import judge_stored
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.oracle import add_oracle_half, divisible_metrics
-from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.session import Session, deadline_of, restore_judgements
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.evaluation.writer import update_manifest

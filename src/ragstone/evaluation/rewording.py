@@ -20,7 +20,7 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
-from ragstone.judge.wording import (
+from ragstone.judge.other_wording import (
     may_be_restated,
     may_be_reworded,
     stands_in_one_sentence,

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from pydantic import NonNegativeInt
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
-from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.evaluation.manifest import Part, Summed
+from ragstone.evaluation.run_files import replace_text, writing_to
 from ragstone.files import read_regular
 
 FACTS_FILES = ("judge.json", "confirm.json", "oracle.json")

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
-from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.manifest import Cost
+from ragstone.evaluation.run_files import writing_to
 from ragstone.files import read_regular
 from ragstone.judge.protocol import Ledger
 

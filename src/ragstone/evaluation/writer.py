@@ -25,7 +25,6 @@ from ragstone.evaluation.directory import (
     RunDirectory,
     read_manifest,
 )
-from ragstone.evaluation.files import open_new, replace_text, writing_to
 from ragstone.evaluation.manifest import Cost, Counts, Manifest
 from ragstone.evaluation.record import RecordLine
 from ragstone.evaluation.records_file import RecordsFile
@@ -35,6 +34,7 @@ from ragstone.evaluation.round_facts import (
     read_facts,
     write_facts,
 )
+from ragstone.evaluation.run_files import open_new, replace_text, writing_to
 from ragstone.files import open_regular
 
 _FIXED_FIELDS = (

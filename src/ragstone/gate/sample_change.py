@@ -26,7 +26,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import guess_language
-from ragstone.metrics.evidence import distinct, locate
+from ragstone.metrics.evidence_ranks import distinct, locate
 from ragstone.metrics.retrieval_change import (
     EvidenceChange,
     evidence_of,

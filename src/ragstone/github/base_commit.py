@@ -14,7 +14,7 @@ from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import Write
 from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
-from ragstone.github.plan import BaselineSource
+from ragstone.github.job_plan import BaselineSource
 from ragstone.github.trusted_config import TrustedSettings
 from ragstone.pipeline.base_checkout import (
     accepted_at,

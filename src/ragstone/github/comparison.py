@@ -15,7 +15,7 @@ from ragstone.github.api.commands import Write
 from ragstone.github.api.reviewed import why_unreviewed
 from ragstone.github.api.trusted_runs import GitHubArtifacts
 from ragstone.github.job import Job
-from ragstone.github.plan import BaselineSource
+from ragstone.github.job_plan import BaselineSource
 from ragstone.pipeline.baseline import open_baseline
 from ragstone.pipeline.baseline_search import Comparison, open_baseline_in
 from ragstone.settings.settings import Settings

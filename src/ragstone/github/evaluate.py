@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.formatting import join_first
 from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places

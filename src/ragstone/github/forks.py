@@ -18,8 +18,8 @@ from ragstone.errors import RagstoneError
 from ragstone.evaluation.archive_members import RUN_LIMITS, unpack_run
 from ragstone.evaluation.replay import confirm, vouch
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.round import judging_identity
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.rounds.sources import JudgeSource
 from ragstone.gate.findings import ACCEPT
@@ -32,8 +32,8 @@ from ragstone.github.api.reviewed import base_of_change
 from ragstone.github.commit_files import CommitFiles
 from ragstone.github.comparison import find_comparison
 from ragstone.github.job import Job
+from ragstone.github.job_plan import BaselineSource
 from ragstone.github.job_report import Report
-from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric

@@ -16,7 +16,7 @@ from ragstone.github.api.event import Event
 from ragstone.github.api.reviewed import ReviewedBase
 from ragstone.github.container.container import Container
 from ragstone.github.inputs import ActionInputs
-from ragstone.github.plan import JobPlan
+from ragstone.github.job_plan import JobPlan
 from ragstone.report.parts import Links
 from ragstone.settings.settings import Settings
 from ragstone.settings.variables import Environ

@@ -36,8 +36,8 @@ from ragstone.github.evaluate import evaluate
 from ragstone.github.forks import fork_report
 from ragstone.github.inputs import ActionInputs, read_variables
 from ragstone.github.job import Job
+from ragstone.github.job_plan import BaselineSource, JobTask, make_plan
 from ragstone.github.job_report import Report
-from ragstone.github.plan import BaselineSource, JobTask, make_plan
 from ragstone.github.publish import publish
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.report.render import render

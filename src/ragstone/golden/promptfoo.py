@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from ragstone.golden.aliases import INSTEAD, RECORDED, normalise_name
-from ragstone.golden.assertions import ASSERTION_TYPES, to_assertions
 from ragstone.golden.cells import CellError, as_list, find_by_key
+from ragstone.golden.promptfoo_assertions import ASSERTION_TYPES, to_assertions
 from ragstone.golden.rows import Row, Table, line_of
 
 _REFERENCE_TYPES = frozenset(

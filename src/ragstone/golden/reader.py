@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from ragstone.golden import cells
 from ragstone.golden.aliases import last_name
-from ragstone.golden.assertions import to_assertions
 from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.expected_calls import to_expected_calls
 from ragstone.golden.profile import MISSING, value_at
+from ragstone.golden.promptfoo_assertions import to_assertions
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import Assertions, Message, Origin, Review, Sample
 

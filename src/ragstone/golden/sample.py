@@ -37,7 +37,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """An assertion in promptfoo's words (see golden/assertions.py)."""
+    """An assertion in promptfoo's words (see golden/promptfoo_assertions.py)."""
 
     type: str
     """Such as ``not-contains-any``."""

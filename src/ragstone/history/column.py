@@ -17,7 +17,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.file import NEWEST_RUNS
 from ragstone.history.level import ScoredRun
 from ragstone.history.lines import BelowPart, RunLine
-from ragstone.stats.steps import Series, Step, mean_series
+from ragstone.stats.lasting_loss import Series, Step, mean_series
 
 _MIN_CAUSE_PROBABILITY = 0.9
 """The least probability that one of the merges named as the cause brought the loss."""

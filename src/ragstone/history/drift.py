@@ -37,7 +37,12 @@ from ragstone.history.level import (
 )
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.metrics.registry import is_relative
-from ragstone.stats.steps import ERROR_RATE, MAX_RUNS_BEFORE, Series, recovered_since
+from ragstone.stats.lasting_loss import (
+    ERROR_RATE,
+    MAX_RUNS_BEFORE,
+    Series,
+    recovered_since,
+)
 
 _MIN_COMMON_SHARE = 0.5
 """A run is comparable if it has at least this share of the samples of the newest

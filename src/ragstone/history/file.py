@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
-from ragstone.evaluation.files import replace_text, writing_to
+from ragstone.evaluation.run_files import replace_text, writing_to
 from ragstone.files import open_regular
 from ragstone.history.codes import CompactScores, decode
 from ragstone.history.lines import (

@@ -3,7 +3,7 @@
 `Sample.hops` has the number, from 1, of the hop that needs each reference context; 0 if
 no hop needs it. Evidence counts as found in whichever retrieval or tool call of the
 answer finds it, so that an extra search, or one that finds the evidence of two hops, is
-no loss. Texts are compared as in metrics/evidence.py.
+no loss. Texts are compared as in metrics/evidence_ranks.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 from ragstone.formatting import counted
 from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import Judgements
-from ragstone.metrics.evidence import distinct, locate
+from ragstone.metrics.evidence_ranks import distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.retrieval import rank_texts
 from ragstone.metrics.score import NotApplicable, Score, Scored

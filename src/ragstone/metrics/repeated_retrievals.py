@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragstone.formatting import clipped
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
-from ragstone.metrics.evidence import words
+from ragstone.metrics.evidence_ranks import words
 from ragstone.metrics.hops import retrievals
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored

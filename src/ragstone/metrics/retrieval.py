@@ -2,7 +2,7 @@
 relevant, without a judge.
 
 The relevant ids of a sample are compared with the ids of the contexts. A sample without
-relevant ids, but with reference contexts, is compared by text: see metrics/evidence.py.
+relevant ids, but with reference contexts, is compared by text: see metrics/evidence_ranks.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics import ranking
-from ragstone.metrics.evidence import EvidencePlace, distinct, locate
+from ragstone.metrics.evidence_ranks import EvidencePlace, distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import (
     NOTHING_RETURNED,

@@ -13,7 +13,7 @@ from ragstone.judge.judgements import (
     context_id,
     supporting_contexts,
 )
-from ragstone.metrics.evidence import (
+from ragstone.metrics.evidence_ranks import (
     EvidencePlace,
     Words,
     distinct,

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError, parse_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.manifest import GOLDEN_SET
+from ragstone.evaluation.run_files import replace_text
 from ragstone.formatting import join_first
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,

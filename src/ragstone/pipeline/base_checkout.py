@@ -17,7 +17,7 @@ from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.evaluation.directory import FINGERPRINT_DIGITS
 from ragstone.evaluation.rounds.base_commit import SHORT_COMMIT_LENGTH, BaseSystem
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.plan import BASE_OPTION, recorded_error
+from ragstone.evaluation.rounds.rounds_plan import BASE_OPTION, recorded_error
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
 from ragstone.gate.policy import Policy
 from ragstone.pipeline.accept import policy_folder

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from ragstone.errors import JudgeError, SystemUnderTestError, TimeLimitReached
 from ragstone.evaluation.directory import SAMPLES, SYSTEM_LOG, RunDirectory
-from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.round_facts import ConfirmFacts
 from ragstone.evaluation.rounds.confirm import ask_once_more
 from ragstone.evaluation.rounds.session import Session
+from ragstone.evaluation.run_files import writing_to
 from ragstone.evaluation.writer import update_manifest, update_rounds, write_manifest
 from ragstone.formatting import counted, join_first
 from ragstone.gate.confirm import doubtful_checks, is_settled

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from ragstone.evaluation.directory import BASE_COMMIT, REPORT, RunDirectory
 from ragstone.evaluation.earlier import add_answers, can_be_pooled
-from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, remove_inner_run
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.manifest import SELECTED
 from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, failure_notes
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import follow_with_oracle
-from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.session import Session, open_session
+from ragstone.evaluation.run_files import replace_text
 from ragstone.evaluation.writer import update_manifest, write_manifest
 from ragstone.formatting import counted
 from ragstone.gate.findings import ORACLE

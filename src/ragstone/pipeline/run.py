@@ -7,7 +7,7 @@ from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.rounds.base_commit import BaseSystem
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
-from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.session import open_session
 
 

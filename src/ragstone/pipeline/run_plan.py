@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet

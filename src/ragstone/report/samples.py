@@ -28,7 +28,7 @@ from ragstone.report.parts import (
     SampleRow,
     StatementPart,
 )
-from ragstone.report.traces import last_frames
+from ragstone.report.tracebacks import last_frames
 
 
 def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:

@@ -19,14 +19,14 @@ from ragstone.judge.judgements import (
     context_id,
     result_or,
 )
-from ragstone.metrics.evidence import locate
+from ragstone.metrics.evidence_ranks import locate
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.retrieval_change import evidence_of
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.printable import clean
 from ragstone.report.escape import clip
 from ragstone.report.filters import PHRASES
-from ragstone.report.traces import last_frames
+from ragstone.report.tracebacks import last_frames
 from ragstone.system.response import Context, Response
 
 MAX_CHARACTERS = 10_000

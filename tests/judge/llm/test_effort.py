@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.llm.estimate import estimate_cost
+from ragstone.judge.llm.cost_estimate import estimate_cost
 from ragstone.judge.llm.prices import reasoning_tokens
 from ragstone.metrics.registry import select_metrics
 from ragstone.settings.settings import JudgeSettings

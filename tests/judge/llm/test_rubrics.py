@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade
-from ragstone.judge.llm.estimate import estimate_cost
+from ragstone.judge.llm.cost_estimate import estimate_cost
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.rubric import Rubric, grade_answer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement, Verdict
 from ragstone.judge.normal import normalise
-from ragstone.judge.offline import OfflineJudge, agreement, evidence, relevance
+from ragstone.judge.offline import OfflineJudge, relevance, statement_evidence, text_agreement
 from ragstone.judge.offline.conflicts import KINDS
 from ragstone.judge.offline.lexicon import guess_language, language, load_data
 from ragstone.judge.offline.model import load_model
@@ -129,10 +129,10 @@ def test_too_little_text_is_not_applicable_rather_than_guessed(answer: str) -> N
 
 def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
     models = {
-        "support": evidence.FEATURES,
+        "support": statement_evidence.FEATURES,
         "relevance": relevance.FEATURES,
         "answering": relevance.ANSWER_FEATURES,
-        "use": agreement.USE_FEATURES,
+        "use": text_agreement.USE_FEATURES,
         "whole": ALL_SUPPORTED_FEATURES,
     }
     for name, features in models.items():
@@ -149,13 +149,13 @@ def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200))
 def test_features_of_any_text_are_shares(text: str) -> None:
-    from ragstone.judge.offline.evidence import match
     from ragstone.judge.offline.passage import read_passage
+    from ragstone.judge.offline.statement_evidence import match
 
     for code in ("en", "ja"):
         statement = Sentence(normalise(text), language(code))
         found = match(statement, [read_passage(PAGE + text, language(code))])
-        assert len(found.features) == len(evidence.FEATURES)
+        assert len(found.features) == len(statement_evidence.FEATURES)
         assert all(0 <= value <= 1 + 1e-9 for value in found.features)
 
 
@@ -173,7 +173,7 @@ def to_words(text: str) -> str:
 def test_shares_are_those_of_trying_all_sentences(contexts: list[list[str]], statement: str) -> None:
     statement_words = {WORD_BY_LETTER[letter] for letter in statement}
     texts = [[to_words(text) for text in context] for context in contexts]
-    found = evidence.match(
+    found = statement_evidence.match(
         Sentence(" ".join(WORD_BY_LETTER[letter] for letter in statement), EN),
         [Passage([Sentence(text, EN) for text in context], EN) for context in texts],
     )

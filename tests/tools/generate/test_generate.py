@@ -16,9 +16,9 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.tools.generate.drafter import Kind
 from ragstone.tools.generate.generate import generate, hint_to_continue, pair_lines
+from ragstone.tools.generate.generation_plan import GenerationResult, WantedQuestions, read_material
 from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
-from ragstone.tools.generate.plan import GenerationResult, WantedQuestions, read_material
 from ragstone.tools.judging.pairs import METRIC_BY_WORSE_FIELD, measure_judge, read_pairs
 from tests.cli.project import Completed, ragstone, start
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures

@@ -15,7 +15,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
 from ragstone.tools.judging import calibrate as module
 from ragstone.tools.judging.calibrate import CalibrationReport, calibrate
-from ragstone.tools.judging.table import Labels, read_labels
+from ragstone.tools.judging.label_table import Labels, read_labels
 from tests.gate.conftest import build_run
 from tests.pipeline.conftest import WriteRun
 

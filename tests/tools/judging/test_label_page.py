@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.tools.judging.draw import label_page
-from ragstone.tools.judging.table import TEXTS, write_table
+from ragstone.tools.judging.label_table import TEXTS, write_table
 from tests.report.browser import Page, chromium
 from tests.tools.judging.tables import open_table
 

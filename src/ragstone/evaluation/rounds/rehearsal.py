@@ -14,9 +14,9 @@ from ragstone.evaluation.conversation import ask_in_order, with_earlier_turns
 from ragstone.evaluation.rounds.base_commit import BaseSystem, blame_base
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import divisible_metrics, samples_with_contexts
-from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.llm.estimate import estimate_cost
+from ragstone.judge.llm.cost_estimate import estimate_cost
 from ragstone.judge.llm.prices import CostEstimate
 from ragstone.metrics.metric import Metric
 from ragstone.system.response import Response, System, SystemFailureKind

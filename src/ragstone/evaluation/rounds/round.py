@@ -17,7 +17,6 @@ from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.engine import Work, run_samples
-from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import remove_inner_run
 from ragstone.evaluation.manifest import (
     BaselineFact,
@@ -29,7 +28,8 @@ from ragstone.evaluation.manifest import (
 )
 from ragstone.evaluation.parallel import refuse_without_dask, worker_count
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
+from ragstone.evaluation.run_files import replace_text
 from ragstone.evaluation.scoring import needed_judgements
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted, join_first

@@ -23,15 +23,15 @@ from ragstone.evaluation.directory import (
     SPENT,
     RunDirectory,
 )
-from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.lineage import CARRIED, cache_of, remove_inner_run
 from ragstone.evaluation.manifest import BaselineFact, Cost
 from ragstone.evaluation.placing import JUDGE_FILES
 from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
-from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.round import Round, run_round
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
+from ragstone.evaluation.run_files import writing_to
 from ragstone.evaluation.spent import read_spent, write_spent
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.evaluation.writer import update_manifest

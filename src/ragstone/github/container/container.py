@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, SystemUnderTestError
-from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.rounds_plan import RunPlan
 from ragstone.evaluation.writer import refuse_foreign
 from ragstone.github.api.commands import Write
 from ragstone.github.container.confinement import (

@@ -24,13 +24,6 @@ from ragstone.judge.judgements import (
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline import relevance
 from ragstone.judge.offline.abstention import abstains, refuses
-from ragstone.judge.offline.agreement import (
-    USE_FEATURES,
-    Agreement,
-    compare_all,
-    mean_share,
-    use_features,
-)
 from ragstone.judge.offline.bare import (
     choice,
     full_statement,
@@ -44,6 +37,13 @@ from ragstone.judge.offline.passage import Passage, Sentence, read_passage
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
 from ragstone.judge.offline.support import Rating, SupportModel
+from ragstone.judge.offline.text_agreement import (
+    USE_FEATURES,
+    Agreement,
+    compare_all,
+    mean_share,
+    use_features,
+)
 from ragstone.judge.protocol import Call, Contexts, JudgeIdentity, JudgementFailed
 
 Parsed = TypeVar("Parsed")

@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.bare import opening_word
-from ragstone.judge.offline.evidence import find_key, match
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.model import Logistic
 from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.phrases import SHARED, has_phrase
+from ragstone.judge.offline.statement_evidence import find_key, match
 from ragstone.judge.offline.statements import has_verb
 from ragstone.judge.offline.tokens import NUMBER, KeySet, keys_of, union
 from ragstone.judge.sentences import split_sentences

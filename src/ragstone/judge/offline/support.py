@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ragstone.judge.judgements import Support, Verdict, context_id
-from ragstone.judge.offline.evidence import FEATURES, Match, match
 from ragstone.judge.offline.model import load_model
 from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.statement_evidence import FEATURES, Match, match
 from ragstone.judge.offline.tokens import KeySet
 
 BASE_RATE = 0.85

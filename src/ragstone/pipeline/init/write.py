@@ -14,7 +14,7 @@ from ragstone.errors import disk_errors
 from ragstone.files import read_regular, refuse_link
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.pipeline.init.entrypoints import GLUE_FILE, NAMES, PATTERNS, Proposal
-from ragstone.pipeline.init.floors import MeasuredFloor, measured_floors
+from ragstone.pipeline.init.starter_floors import MeasuredFloor, measured_floors
 from ragstone.pipeline.init.survey import (
     MAX_SOURCE_BYTES,
     STARTER,

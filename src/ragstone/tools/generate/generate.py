@@ -26,19 +26,19 @@ from ragstone.tools.generate.checks import (
     why_invalid,
 )
 from ragstone.tools.generate.drafter import DraftedQuestion, Drafter, Kind
+from ragstone.tools.generate.generation_plan import (
+    MAX_DRAFTS,
+    NEAR_PASSAGES,
+    GenerationResult,
+    Material,
+    WantedQuestions,
+)
 from ragstone.tools.generate.near_duplicates import find_repeats
 from ragstone.tools.generate.passages import (
     Passage,
     RelatedPassages,
     find_quote,
     spread_order,
-)
-from ragstone.tools.generate.plan import (
-    MAX_DRAFTS,
-    NEAR_PASSAGES,
-    GenerationResult,
-    Material,
-    WantedQuestions,
 )
 
 _MAX_EXISTING = 20

@@ -20,7 +20,7 @@ from ragstone.pipeline.plan import PlannedMetric
 from ragstone.report.templates import render_text_template
 from ragstone.tools.generate.documents import read_documents
 from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
-from ragstone.tools.judging.table import PASS_MARK
+from ragstone.tools.judging.label_table import PASS_MARK
 
 MIN_RUNS = 5
 """Nothing is said of a question with scores in fewer runs."""

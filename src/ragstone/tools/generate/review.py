@@ -16,7 +16,7 @@ from ragstone.golden.load import golden_set_from_data, read_rows
 from ragstone.golden.native_format import native_lines
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.templates import render_text_template
-from ragstone.tools.judging.table import (
+from ragstone.tools.judging.label_table import (
     MAX_LABELS_BYTES,
     cell_text,
     refuse_existing,

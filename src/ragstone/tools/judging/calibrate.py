@@ -16,6 +16,14 @@ from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration
 from ragstone.gate.grouping import group_labels
 from ragstone.report.templates import render_text_template
+from ragstone.tools.judging.label_table import (
+    PASS_MARK,
+    SETTLED,
+    TEXTS,
+    Labels,
+    refuse_existing,
+    write_table,
+)
 from ragstone.tools.judging.measures import (
     HAS_ALPHA,
     Floats,
@@ -25,14 +33,6 @@ from ragstone.tools.judging.measures import (
     krippendorff_alpha,
 )
 from ragstone.tools.judging.people_mean import PeopleMean, inverse_weights, people_mean
-from ragstone.tools.judging.table import (
-    PASS_MARK,
-    SETTLED,
-    TEXTS,
-    Labels,
-    refuse_existing,
-    write_table,
-)
 
 MIN_LABELS = 30
 """The fewest labelled answers with which a judge may block."""

@@ -15,15 +15,15 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError, disk_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.run_files import replace_text, writing_to
 from ragstone.evaluation.scores import RunScores
 from ragstone.files import refuse_link
 from ragstone.metrics.registry import find_metric
 from ragstone.printable import clean
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
-from ragstone.tools.judging.table import (
+from ragstone.tools.judging.label_table import (
     RESERVED_COLUMNS,
     SETTLED,
     TEXTS,

@@ -24,8 +24,8 @@ from ragstone.judge.fitted import (
 from ragstone.judge.judgements import JudgementKind, StatementList, SupportTable
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Call
+from ragstone.tools.judging.label_table import PASS_MARK, Labels
 from ragstone.tools.judging.measures import Floats, auroc, brier, estimate
-from ragstone.tools.judging.table import PASS_MARK, Labels
 
 METRIC = "faithfulness"
 """The metric whose labels a judge is fitted to."""

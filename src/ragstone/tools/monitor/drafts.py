@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ragstone._version import __version__
 from ragstone.errors import ConfigError, disk_errors
-from ragstone.evaluation.files import replace_text
+from ragstone.evaluation.run_files import replace_text
 from ragstone.evaluation.scores import RunScores
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy

@@ -22,7 +22,7 @@ from ragstone.settings.settings import Settings
 from ragstone.tools.monitor.drafts import add_drafts, read_samples
 from ragstone.tools.monitor.findings import judge_window, values_before
 from ragstone.tools.monitor.logs import log_files
-from ragstone.tools.monitor.sample import judge_sample
+from ragstone.tools.monitor.random_sample import judge_sample
 from ragstone.tools.monitor.window import Period, Window, figures_of, read_window
 
 

@@ -9,9 +9,9 @@ from itertools import chain
 from msgspec import Struct
 
 from ragstone.judge.normal import normalise
-from ragstone.judge.offline.evidence import match
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.passage import Passage, Sentence, read_passage
+from ragstone.judge.offline.statement_evidence import match
 
 MIN_SHARE = 0.5
 """The share of a statement's content words that the texts must have."""

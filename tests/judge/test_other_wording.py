@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.judge.wording import may_be_restated, may_be_reworded, stands_in_one_sentence
+from ragstone.judge.other_wording import may_be_restated, may_be_reworded, stands_in_one_sentence
 
 TEXTS = (
     "Sheds. A shed may be at most 6 square metres large and 2.2 metres high. Sprinklers are not allowed on any plot.",

@@ -10,7 +10,7 @@ import pytest
 from ragstone.golden.sample import GoldenSet, Message, Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementKind
-from ragstone.judge.llm.estimate import estimate_cost
+from ragstone.judge.llm.cost_estimate import estimate_cost
 from ragstone.judge.llm.prices import CostEstimate
 from ragstone.judge.protocol import Call
 from ragstone.metrics.registry import select_metrics

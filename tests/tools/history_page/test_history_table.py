@@ -7,7 +7,7 @@ import io
 import re
 
 from ragstone.history.lines import FigurePart, MeanPart, WindowPart
-from ragstone.tools.history_page.table import csv_text, list_lines
+from ragstone.tools.history_page.history_table import csv_text, list_lines
 from tests.history.seasons import line
 
 

@@ -9,7 +9,7 @@ import pytest
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, ContextUsefulness, Judgements, Statement, Support, Verdict
 from ragstone.metrics import ranking
-from ragstone.metrics.evidence import EvidencePlace, distinct, locate, words
+from ragstone.metrics.evidence_ranks import EvidencePlace, distinct, locate, words
 from ragstone.metrics.retrieval_change import EvidenceChange, evidence_of, retrieval_change
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.tools.judging.table import (
+from ragstone.tools.judging.label_table import (
     MAX_CELL_CHARACTERS,
     Labels,
     cell_text,

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from ragstone.judge.offline.evidence import Match, match
 from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.statement_evidence import Match, match
 
 QUESTION_WEIGHT = 0.3
 """The weight of a word of the question in an answer or a reference, where other words

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.steps import ERROR_RATE, Series, mean_series, recovered_since
+from ragstone.stats.lasting_loss import ERROR_RATE, Series, mean_series, recovered_since
 
 NO_RUN = range(0)
 

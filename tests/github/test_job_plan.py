@@ -5,7 +5,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.github.api.event import build_event
 from ragstone.github.inputs import read_inputs
-from ragstone.github.plan import BaselineSource, JobPlan, JobTask, make_plan
+from ragstone.github.job_plan import BaselineSource, JobPlan, JobTask, make_plan
 from tests.github.api.payloads import payload_of, pull_request, runner, workflow_run
 
 MAIN, TOPIC, TAG = "refs/heads/main", "refs/heads/topic", "refs/tags/v1"

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ragstone.errors import ConfigError
-from ragstone.evaluation.files import replace_text
+from ragstone.evaluation.run_files import replace_text
 from ragstone.golden.cells import is_blank, to_number
 from ragstone.golden.load import read_rows
 from ragstone.printable import clean

@@ -17,7 +17,7 @@ from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.tools.history_page.marks import marks
 from ragstone.tools.history_page.versions import mean_of
-from ragstone.tools.judging.table import escape_formula
+from ragstone.tools.judging.label_table import escape_formula
 
 _FIELDS_WITHOUT_COLUMN = {
     "time",
