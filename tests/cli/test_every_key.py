@@ -29,7 +29,7 @@ from tests.loopback import answering
 pytestmark = pytest.mark.heavy
 
 ROOT = Path(__file__).parents[2]
-OWN = frozenset({"root", "within", "config", "file", "from_file", "of_file"})
+OWN = frozenset({"root", "within", "config", "file", "from_file", "file_settings"})
 """What `Settings` knows beside the keys of the file."""
 
 

@@ -365,7 +365,7 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
 
     gated = ragstone(["gate", "--out", "first"], root)
     assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
-    assert "10 samples, all are drafts" in " ".join(gated.stdout.split())
+    assert "has only drafts (10 samples)" in " ".join(gated.stdout.split())
 
     assert ragstone(["review", "golden.jsonl"], root).returncode == 0
     table = (root / "review.csv").read_text(encoding="utf-8")
