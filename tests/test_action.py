@@ -51,7 +51,8 @@ def test_a_fault_of_our_own_is_told_apart_from_a_failed_gate(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(
-    ("name", "is_wiped"), [("INPUT_COMMENT", True), ("DATABASE_DSN", True), ("BASIC_AUTH", True), ("PATH", False)]
+    ("name", "is_wiped"),
+    [("INPUT_COMMENT", True), ("input_comment", True), ("DATABASE_DSN", True), ("BASIC_AUTH", True), ("PATH", False)],
 )
 def test_whatever_may_be_a_secret_is_wiped_from_the_environment(name: str, is_wiped: bool) -> None:
     assert action._may_be_secret(name) is is_wiped

@@ -48,7 +48,8 @@ def main() -> None:
 
 def _may_be_secret(name: str) -> bool:
     """Whether the variable `name` may hold a secret."""
-    return name.startswith(_JOB_PREFIXES) or SECRET_NAME.search(name) is not None
+    is_of_job = name.upper().startswith(_JOB_PREFIXES)
+    return is_of_job or SECRET_NAME.search(name) is not None
 
 
 def run(environ: Mapping[str, str], out: TextIO) -> int:
