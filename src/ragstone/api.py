@@ -331,12 +331,14 @@ def evaluate(
     run_path = _path(out, "evaluate(out=…)")
     if not isinstance(cast(object, golden_set), sample.GoldenSet):
         hint = "Make one: ragstone.load_golden_set(…), with a path, a data frame, or a list of mappings."
-        found = type(golden_set).__name__
-        raise ConfigError(f"evaluate() takes a golden set, found {found}.", hint=hint)
+        type_name = type(golden_set).__name__
+        raise ConfigError(
+            f"evaluate() takes a golden set, found {type_name}.", hint=hint
+        )
     if isinstance(cast(object, system), _NOT_SYSTEMS):
         hint = "Pass a function that takes a question, or an entrypoint such as 'python:my_package.rag:answer'."
-        found = type(system).__name__
-        raise ConfigError(f"evaluate() takes a system, found {found}.", hint=hint)
+        type_name = type(system).__name__
+        raise ConfigError(f"evaluate() takes a system, found {type_name}.", hint=hint)
     judge_settings: dict[str, object] = {}
     caller_judge = None
     if isinstance(judge, str):

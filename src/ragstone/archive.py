@@ -36,10 +36,10 @@ def read_members(archive: bytes, limits: Mapping[str, int]) -> dict[str, bytes]:
             entries = zip_file.infolist()
             if len(entries) > MAX_ENTRIES:
                 raise ArchiveRefused(f"it has {len(entries)} entries")
-            named = _find_named(entries, limits)
+            entries_by_name = _find_named(entries, limits)
             return {
                 name: _read(zip_file, entry, limits[name])
-                for name, entry in named.items()
+                for name, entry in entries_by_name.items()
             }
     except (
         zipfile.BadZipFile,
@@ -58,7 +58,7 @@ def _find_named(
 ) -> dict[str, zipfile.ZipInfo]:
     """The entries that `limits` names. Raises ArchiveRefused if any entry has an unsafe
     path, or a named one can't be read safely."""
-    named: dict[str, zipfile.ZipInfo] = {}
+    entries_by_name: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         # The name as the archive has it; `filename` is what zipfile makes of it.
         name = entry.orig_filename
@@ -75,14 +75,14 @@ def _find_named(
             )
         if name not in limits:
             continue
-        if name in named:
+        if name in entries_by_name:
             raise ArchiveRefused(f"it contains {name} twice")
         if entry.flag_bits & _ENCRYPTED_FLAG:
             raise ArchiveRefused(f"{name} is encrypted")
         if entry.compress_type not in _COMPRESSION_METHODS:
             raise ArchiveRefused(f"{name} is compressed with an unknown method")
-        named[name] = entry
-    return named
+        entries_by_name[name] = entry
+    return entries_by_name
 
 
 def _read(zip_file: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:

@@ -46,9 +46,9 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
             run_context(settings) as context,
             # In a thread of its own, because the test may already run an event loop.
             ThreadPoolExecutor(1) as executor,
-            open_request(settings, context) as opened,
+            open_request(settings, context) as opened_request,
         ):
-            work = gate(opened.request, context)
+            work = gate(opened_request.request, context)
             outcome = executor.submit(asyncio.run, work).result()
         return Run(outcome.run)
     except RagstoneError as error:

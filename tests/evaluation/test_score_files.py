@@ -154,7 +154,7 @@ GOLDEN: list[dict[str, object]] = [{"id": f"q{name}", "question": f"What is {nam
 @pytest.mark.parametrize("kind", ["csv", "parquet", "json"])
 def test_a_table_of_ragas_has_the_scores_of_a_sample_in_a_row(tmp_path: Path, kind: str) -> None:
     path = table(tmp_path / f"table.{kind}", WIDE)
-    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN), named=["politeness"])
+    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN), policy_metrics=["politeness"])
     assert list(scores) == ["faithfulness", "answer_relevancy", "politeness"]
     assert scores["faithfulness"].values == {"qA": 1.0, "qC": 0.5}
     assert set(scores["faithfulness"].failed) == {"qB"}
@@ -211,7 +211,7 @@ def test_columns_are_metrics_if_they_are_known_or_named(
     tmp_path: Path, named: list[str], metrics: list[str], left_out: str
 ) -> None:
     row = {"id": "a", "faithfulness": 1, "own": 0.5, "high": 7, "latency": 0.5, "note": "x"}
-    scores = read_score_file(table(tmp_path / "table.csv", [row]), named=named)
+    scores = read_score_file(table(tmp_path / "table.csv", [row]), policy_metrics=named)
     assert list(scores) == metrics
     assert scores.remarks[-1].endswith(f"are left out: {left_out}.")
 

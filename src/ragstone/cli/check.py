@@ -36,8 +36,8 @@ def command(**flags: object) -> int:
     """
     settings = settings_from(flags)
     with run_context(settings) as context:
-        with open_request(settings, context) as opened:
-            result = run_until_done(check(opened.request, context))
+        with open_request(settings, context) as opened_request:
+            result = run_until_done(check(opened_request.request, context))
         hosts = [f"{host}:443" for host in HOSTS]
         hosts = [*judge_hosts(settings.judge, context.environ), *hosts]
     judge = result.judge

@@ -99,9 +99,9 @@ def command(
         print_report(outcome.document, verbose=verbose, files=pages)
 
     with run_context(settings) as context:
-        with open_request(settings, context) as opened:
-            outcome = run_until_done(gate(opened.request, context))
+        with open_request(settings, context) as opened_request:
+            outcome = run_until_done(gate(opened_request.request, context))
         show(outcome)
         if settings.gate.save_baseline:
-            opened.save(outcome, context)
+            opened_request.save(outcome, context)
     return outcome.exit_code

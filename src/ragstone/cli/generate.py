@@ -115,13 +115,13 @@ def command(
         golden = configured_samples(
             settings, without=output, required=bool(flags.get("golden"))
         )
-        drawn = draw_samples(golden, count, seed=0)
-        if not drawn:
+        drawn_samples = draw_samples(golden, count, seed=0)
+        if not drawn_samples:
             raise ConfigError(
                 "the golden set has no question to change.",
                 hint="Name another one with --golden.",
             )
-        perturbed = perturb(drawn, kinds)
+        perturbed = perturb(drawn_samples, kinds)
         say(perturbed.text())
         if perturbed.rows and not dry_run:
             write_samples(perturbed.rows, output, force=True)

@@ -39,17 +39,17 @@ def command(directory: Path, entrypoint: str | None) -> None:
     from ragstone.settings.load import read_text
     from ragstone.system.entrypoint import shown_entrypoint
 
-    found = survey(directory)
+    survey_result = survey(directory)
     placeholder = Proposal(PLACEHOLDER, "")
-    proposal = found.proposal or placeholder
+    proposal = survey_result.proposal or placeholder
     is_other = entrypoint not in (None, proposal.entrypoint)
     say(
         render_text_template(
             "init_found.txt.j2",
             __package__,
             directory=str(directory.resolve()),
-            found=found,
-            proposal=None if is_other else found.proposal,
+            found=survey_result,
+            proposal=None if is_other else survey_result.proposal,
             is_named=entrypoint is not None,
         )
     )
@@ -62,7 +62,7 @@ def command(directory: Path, entrypoint: str | None) -> None:
         )
     if entrypoint is not None and entrypoint != proposal.entrypoint:
         proposal = Proposal(entrypoint, "")
-    result = write_starter(directory, proposal, found)
+    result = write_starter(directory, proposal, survey_result)
     # Read after writing: the golden set may be the one that was just written.
     golden_file = directory / STARTER
     made_up_questions = read_template("starter/golden.jsonl", "ragstone.pipeline.init")

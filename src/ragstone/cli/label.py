@@ -77,10 +77,10 @@ def command(
       ragstone label ragstone-run --n 100 --annotators ann,bob
     """
     settings = settings_from({"config": config})
-    opened = RunDirectory.open(run)
+    stored_run = RunDirectory.open(run)
     redact = redactor(settings)
     draw = draw_answers(
-        opened,
+        stored_run,
         n=size,
         annotators=_names(annotators),
         overlap=overlap,
@@ -88,9 +88,9 @@ def command(
         metrics=_names(metrics),
         redact=redact,
     )
-    tables, page = write_tables(opened, draw, output, redact=redact)
-    drawn = counted(len(draw.probabilities), "answer")
-    say(f"drew {drawn} of {draw.population_size:,} for {', '.join(draw.metrics)}")
+    tables, page = write_tables(stored_run, draw, output, redact=redact)
+    draw_size = counted(len(draw.probabilities), "answer")
+    say(f"drew {draw_size} of {draw.population_size:,} for {', '.join(draw.metrics)}")
     for table, assigned in zip(tables, draw.assigned.values(), strict=True):
         answers = counted(len(assigned), "answer")
         click.echo(f"  {linked(table)}  {answers}")

@@ -103,14 +103,14 @@ def command(
     from ragstone.report.templates import own_templates
 
     settings = settings_from(flags)
-    opened = RunDirectory.open(
+    stored_run = RunDirectory.open(
         run if run is not None else settings.path(settings.run.out)
     )
     redact = Redactor(known_secrets(os.environ, settings))
     if sample is not None:
         baseline = settings.gate.baseline
         path = None if baseline is None else settings.path(baseline)
-        say(_sample_text(opened, sample, path, redact))
+        say(_sample_text(stored_run, sample, path, redact))
         return 0
     show = partial(
         show_report,
@@ -121,7 +121,7 @@ def command(
     )
     if not decide:
         _refuse_without_decide(commit, flags)
-        show(require_report(opened))
+        show(require_report(stored_run))
         return 0
 
     from datetime import UTC, datetime
@@ -130,7 +130,7 @@ def command(
     from ragstone.pipeline.gate_request import decision_terms
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
-    decision = decide_again(opened, terms, redact)
+    decision = decide_again(stored_run, terms, redact)
     say(redact(decision.summary), err=output is None and format_name != "text")
     show(decision.document)
     return decision.verdict.exit_code

@@ -41,15 +41,15 @@ class Rewording(Struct, frozen=True):
 
 def rewording_of(answer: Answer, sample: Sample) -> Rewording:
     """What `answer` shows by its first judging round."""
-    judged = answer.judged
-    support = judged.support
+    judgements = answer.judged
+    support = judgements.support
     if (
         not isinstance(support, SupportTable)
         or not support.supports
         or unsupported_statements(answer, sample)
     ):
         return Rewording()
-    has_reference = isinstance(judged.reference_match, ReferenceMatch)
+    has_reference = isinstance(judgements.reference_match, ReferenceMatch)
     return Rewording(
         grounded=True,
         states_reference=has_reference and not missing_statements(answer, sample),
@@ -63,17 +63,17 @@ def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
     If the judge compares words, statements that may just be worded otherwise are left
     out.
     """
-    judged = answer.judged
-    if not isinstance(judged.statements, StatementList) or not isinstance(
-        judged.support, SupportTable
+    judgements = answer.judged
+    if not isinstance(judgements.statements, StatementList) or not isinstance(
+        judgements.support, SupportTable
     ):
         return []
-    unsupported = _not_supported(judged.support.supports)
+    unsupported = _not_supported(judgements.support.supports)
     texts = [context.text for context in answer.response.contexts]
-    if not texts or not _compares_words(judged):
+    if not texts or not _compares_words(judgements):
         return unsupported
     statements = {
-        statement.id: statement.text for statement in judged.statements.statements
+        statement.id: statement.text for statement in judgements.statements.statements
     }
     return [
         support
@@ -91,14 +91,14 @@ def missing_statements(answer: Answer, sample: Sample) -> frozenset[str]:
     If the judge compares words, statements that the answer may just word otherwise are
     left out.
     """
-    judged = answer.judged
-    match = judged.reference_match
+    judgements = answer.judged
+    match = judgements.reference_match
     if not isinstance(match, ReferenceMatch):
         return frozenset()
     missing = {
         support.statement_id for support in _not_supported(match.reference_supports)
     }
-    if not _compares_words(judged):
+    if not _compares_words(judgements):
         return frozenset(missing)
     return frozenset(
         statement.id
@@ -115,18 +115,18 @@ def lacking_statements(answer: Answer) -> list[str]:
     If the judge compares words, statements whose words are in one sentence of the
     contexts are left out.
     """
-    judged = answer.judged
-    if not isinstance(judged.context_use, ContextUse):
+    judgements = answer.judged
+    if not isinstance(judgements.context_use, ContextUse):
         return []
     texts = {
         statement.id: statement.text
-        for statement in judged.context_use.reference_statements
+        for statement in judgements.context_use.reference_statements
     }
     lacking = [
         texts.get(support.statement_id, support.statement_id)
-        for support in _not_supported(judged.context_use.attributions)
+        for support in _not_supported(judgements.context_use.attributions)
     ]
-    if not _compares_words(judged):
+    if not _compares_words(judgements):
         return lacking
     contexts = [context.text for context in answer.response.contexts]
     return [text for text in lacking if not stands_in_one_sentence(text, contexts)]
@@ -136,9 +136,9 @@ def _not_supported(supports: Iterable[Support]) -> list[Support]:
     return [support for support in supports if support.verdict is not Verdict.SUPPORTED]
 
 
-def _compares_words(judged: Judgements) -> bool:
+def _compares_words(judgements: Judgements) -> bool:
     """Whether the offline judge judged: only its verdicts have probabilities."""
-    table = judged.support
+    table = judgements.support
     return isinstance(table, SupportTable) and any(
         support.probability is not None for support in table.supports
     )

@@ -86,7 +86,7 @@ class _Collector(Struct, frozen=True):
 
 
 def read_score_file(
-    path: Path, golden: GoldenSet | None = None, *, named: Collection[str] = ()
+    path: Path, golden: GoldenSet | None = None, *, policy_metrics: Collection[str] = ()
 ) -> RunScores:
     """The scores in `path`, a table in any format that a golden set may have.
 
@@ -94,7 +94,7 @@ def read_score_file(
     sample, with a column for each metric, as ragas writes them. A row of the second
     kind is matched with the sample of `golden` with the same id or question; without
     `golden`, its id or question identifies the sample. A column is a metric if its name
-    is known, or is among `named`, the metrics of a policy.
+    is known, or is among `policy_metrics`, the metrics of a policy.
 
     A value must be in [0, 1]. An empty value, null or NaN is a failed score, which
     counts against coverage. Samples of `golden` with bounds are part of the run even
@@ -112,7 +112,7 @@ def read_score_file(
         for where, row in rows:
             _add_score_row(scores, row, where)
     else:
-        metrics, remarks = _metric_columns(rows, named, label)
+        metrics, remarks = _metric_columns(rows, policy_metrics, label)
         finder = None if golden is None else SampleFinder(golden)
         for where, row in rows:
             _add_sample_row(scores, row, where, metrics, finder)
@@ -199,7 +199,9 @@ def _sample_id(
 
 
 def _metric_columns(
-    rows: Sequence[tuple[str, Mapping[str, object]]], named: Collection[str], label: str
+    rows: Sequence[tuple[str, Mapping[str, object]]],
+    policy_metrics: Collection[str],
+    label: str,
 ) -> tuple[list[str], tuple[str, ...]]:
     """The columns with scores, and a remark on other columns of numbers. Raises
     ConfigError if there is no column with scores."""
@@ -210,7 +212,7 @@ def _metric_columns(
     metrics: list[str] = []
     number_columns: list[str] = []
     for name, values in columns.items():
-        is_named = name.strip() in named or normalise_name(name) in SCORES
+        is_named = name.strip() in policy_metrics or normalise_name(name) in SCORES
         if is_named or find_metric(name) is not None:
             metrics.append(name)
         elif normalise_name(name) not in _NON_METRIC_COLUMNS:

@@ -69,7 +69,7 @@ def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) ->
             )
             continue
         scores[name] = combine_rounds(
-            [metric.score(sample, response, judged) for judged in answer.rounds]
+            [metric.score(sample, response, judgements) for judgements in answer.rounds]
         )
     return Answer(response, answer.judgements, scores)
 
@@ -91,7 +91,7 @@ def sample_scores(
         else:
             rounds = zip(*(answer.rounds for answer in answers), strict=False)
             scores[name] = combine_rounds(
-                [metric.compare(sample, responses, judged) for judged in rounds]
+                [metric.compare(sample, responses, judgements) for judgements in rounds]
             )
     return scores
 

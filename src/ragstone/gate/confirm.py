@@ -22,7 +22,7 @@ FAIL_SHARE = 0.4
 SUSPECT_SHARE = 1.0
 """A drop is suspected up to this share of the error rate."""
 STILL_SUSPECT_SHARE = 2.0
-"""The same after the system was asked again."""
+"""Once the system was asked again, a drop is suspected up to this share."""
 ASK_SHARE = 8.0
 """The system is asked again up to this share of the error rate."""
 CLEAR_SHARE = 0.02

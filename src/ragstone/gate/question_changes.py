@@ -33,9 +33,9 @@ questions that broke, and none mended, have 1/4."""
 MAX_P_SUSPECTED = 0.05
 """The probability of as many by chance up to which they are suspected."""
 MAX_P_SUSPECTED_NONE_MENDED = 0.13
-"""The same where no question was mended: three that broke have 1/8."""
+"""MAX_P_SUSPECTED where no question was mended: three that broke have 1/8."""
 MAX_P_STILL_SUSPECTED = 0.02
-"""The same after each question was asked again."""
+"""MAX_P_SUSPECTED once each question was asked again."""
 RECORDED_PREFIX = "file:"
 """How an entrypoint of recorded answers begins."""
 MIN_SAME_SHARE = 0.9

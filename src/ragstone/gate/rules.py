@@ -122,8 +122,8 @@ def resolve_rules(
         members = metrics_of(name, run, rules_in_force)
         rules += [replace(rule, metric=metric) for metric in members]
     if not policy.gate.only_named:
-        named = {rule.metric for rule in rules}
-        unnamed = sorted(run.metrics.keys() - named)
+        metrics_with_rules = {rule.metric for rule in rules}
+        unnamed = sorted(run.metrics.keys() - metrics_with_rules)
         rules += [
             _default_drop(metric, policy, run)
             for metric in unnamed
@@ -201,9 +201,11 @@ def _default_drop(metric: str, policy: Policy, run: RunScores) -> Rule:
     return replace(_rule_of_table(metric, table, policy), written=False)
 
 
-def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
+def metrics_of(
+    name: str, run: RunScores, ruled_metrics: Mapping[str, object]
+) -> list[str]:
     """The metrics of `run` that the rule `name` covers, sorted: the metric of that name,
-    and the members of that family without a rule among `named`.
+    and the members of that family without a rule among `ruled_metrics`.
 
     Those that apply to no sample are left out if others do. If `run` has none of them,
     `name` itself.
@@ -212,7 +214,7 @@ def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[s
     for metric in run.metrics:
         built_in = find_metric(metric)
         is_member = built_in is not None and built_in.info.family == name
-        if metric == name or (is_member and metric not in named):
+        if metric == name or (is_member and metric not in ruled_metrics):
             family.append(metric)
     scored = [metric for metric in family if run.metrics[metric].applies_to]
     return sorted(scored or family) or [name]

@@ -114,9 +114,9 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
         return
     for ranked in rankings:
         if ranked.unmatched is not None:
-            named, returned = ranked.unmatched
+            relevant_id, returned = ranked.unmatched
             yield (
-                f"No relevant id of the golden set was ever returned: it names '{named}', the contexts '{returned}'. "
+                f"No relevant id of the golden set was ever returned: it names '{relevant_id}', the contexts '{returned}'. "
                 "Ids are compared as they are written."
             )
             return

@@ -81,15 +81,15 @@ async def _decide(
     # will once they are merged.
     changes += notes
     checkout = read_checkout(trusted_settings, base_files, notes)
-    judged = choose_judge(job, checkout)
-    notes += judged.notes
+    judge_choice = choose_judge(job, checkout)
+    notes += judge_choice.notes
     policy = checkout.policy
     templates = checkout.templates
-    settings = judged.settings
-    if judged.outcome is not None:
+    settings = judge_choice.settings
+    if judge_choice.outcome is not None:
         return Report(
-            judged.outcome.document,
-            judged.outcome.exit_code,
+            judge_choice.outcome.document,
+            judge_choice.outcome.exit_code,
             policy=policy,
             templates=templates,
         )
@@ -124,7 +124,7 @@ async def _decide(
         role=role,
         warnings=tuple(notes),
         folder=_policy_folder(policy, job.settings.root, job.places),
-        unproven=judged.unproven or comparison.unproven or unproven,
+        unproven=judge_choice.unproven or comparison.unproven or unproven,
     )
     trusted = TrustedSettings(settings)
     outcome = await _run(job, request, base_commit, trusted, context, write)

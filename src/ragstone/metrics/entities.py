@@ -142,16 +142,16 @@ class ContextEntityRecall(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if judgements.entities is None:
             return _score_by_spelling(sample.references, response)
-        listed = require(judgements.entities, "entities")
-        return _score_listed(sample, response, listed)
+        entities = require(judgements.entities, "entities")
+        return _score_listed(sample, response, entities)
 
 
 _NO_ENTITIES = NotApplicable("the reference names no entities")
 
 
-def _score_listed(sample: Sample, response: Response, listed: EntityList) -> Score:
-    """The score by the entities that the judge `listed`."""
-    if not listed.names:
+def _score_listed(sample: Sample, response: Response, entities: EntityList) -> Score:
+    """The score by the `entities` that the judge listed."""
+    if not entities.names:
         return _NO_ENTITIES
     if not response.contexts:
         return NOTHING_RETURNED
@@ -159,10 +159,10 @@ def _score_listed(sample: Sample, response: Response, listed: EntityList) -> Sco
     is_in_contexts = _search(response, language)
     missing = [
         name
-        for name in listed.names
+        for name in entities.names
         if not is_in_contexts(Sentence(normalise(name), language).keys, name)
     ]
-    total = len(listed.names)
+    total = len(entities.names)
     present_count = total - len(missing)
     note = f"{present_count} of {counted(total, 'entity', 'entities')}"
     if missing:

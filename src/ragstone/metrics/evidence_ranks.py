@@ -144,20 +144,22 @@ def _place(
         return EvidencePlace(0.0, complete_rank=0, carrier_ranks=())
     size = min(RUN_CHARACTERS, len(evidence))
     # The characters found in any context so far, as flags.
-    found = bytearray(len(evidence))
+    coverage = bytearray(len(evidence))
     complete_rank = 0
     carrier_ranks: list[int] = []
     for rank, context in enumerate(contexts, start=1):
         context_runs = runs[rank - 1]
         if size < RUN_CHARACTERS:
             context_runs = _character_runs(context, size)
-        found_here = _common(evidence, context, context_runs, size)
-        if found_here.count(1) >= MIN_COMMON_SHARE * min(len(evidence), len(context)):
+        context_coverage = _common(evidence, context, context_runs, size)
+        if context_coverage.count(1) >= MIN_COMMON_SHARE * min(
+            len(evidence), len(context)
+        ):
             carrier_ranks.append(rank)
-        found = bytearray(map(max, found, found_here))
-        if not complete_rank and _is_retrieved(_word_flags(evidence, found)):
+        coverage = bytearray(map(max, coverage, context_coverage))
+        if not complete_rank and _is_retrieved(_word_flags(evidence, coverage)):
             complete_rank = rank
-    flags = _word_flags(evidence, found)
+    flags = _word_flags(evidence, coverage)
     share = flags.count(1) / len(flags)
     return EvidencePlace(share, complete_rank, tuple(carrier_ranks))
 
@@ -182,13 +184,14 @@ def _common(
     return common
 
 
-def _word_flags(evidence: str, found: bytearray) -> bytes:
-    """Flag each word of `evidence` whose characters are all `found`."""
+def _word_flags(evidence: str, coverage: bytearray) -> bytes:
+    """Flag each word of `evidence` whose characters are all covered, by the flags of
+    `coverage`."""
     flags = bytearray()
     start = 1
     for word in evidence.split():
         end = start + len(word)
-        flags.append(0 not in found[start:end])
+        flags.append(0 not in coverage[start:end])
         start = end + 1
     return bytes(flags)
 

@@ -276,13 +276,13 @@ def require_each_statement(
 
 
 def require_each_context(
-    judged: Sequence[ContextUsefulness | SentenceRelevance],
+    verdicts: Sequence[ContextUsefulness | SentenceRelevance],
     response: Response,
     mismatch: str,
 ) -> None:
     """End the formula with `mismatch` as the reason if the verdicts are not those on
     the contexts of the answer, in order."""
-    judged_ids = [verdict.context_id for verdict in judged]
+    judged_ids = [verdict.context_id for verdict in verdicts]
     ids = list(map(context_id, range(len(response.contexts))))
     _require_one_to_one(judged_ids, ids, mismatch)
 

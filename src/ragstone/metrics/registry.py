@@ -165,7 +165,7 @@ def select_metrics(
     custom_metrics = {metric.info.name: metric for metric in custom}
     selected = tuple(dict.fromkeys(names))
     families = {metric.info.family for metric in METRICS.values()}
-    unlisted: list[Metric] = []
+    project_metrics: list[Metric] = []
     for name in selected:
         if name in METRICS or name in families:
             continue
@@ -175,13 +175,13 @@ def select_metrics(
                 f"unknown metric '{name}'.",
                 hint=suggestion(name, {*METRICS, *custom_metrics}),
             )
-        unlisted.append(metric)
-    listed = [
+        project_metrics.append(metric)
+    built_in = [
         metric
         for name, metric in METRICS.items()
         if name in selected or metric.info.family in selected
     ]
-    return (*listed, *unlisted)
+    return (*built_in, *project_metrics)
 
 
 def is_relative(name: str) -> bool:

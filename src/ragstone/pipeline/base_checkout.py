@@ -43,11 +43,11 @@ _BASELINES = {
 def refuse_two_baselines(settings: Settings) -> None:
     """Raise ConfigError unless at most one of a run directory, a commit and a folder is
     the baseline."""
-    named = [key for key in _BASELINES if getattr(settings.gate, key) is not None]
-    if len(named) > 1:
+    keys = [key for key in _BASELINES if getattr(settings.gate, key) is not None]
+    if len(keys) > 1:
         raise ConfigError(
-            f"there are two baselines, {_BASELINES[named[0]]} and {_BASELINES[named[1]]}.",
-            where=f"gate.{named[1]}",
+            f"there are two baselines, {_BASELINES[keys[0]]} and {_BASELINES[keys[1]]}.",
+            where=f"gate.{keys[1]}",
             hint='Use one of them. --baseline "" unsets the one in the config file.',
         )
 

@@ -54,11 +54,11 @@ def read_side(
             f"there is no such file or directory: {shown_name(str(path))}",
             hint="Name a run directory (`ragstone run --out DIR`), or a score file with the columns id, metric and value.",
         )
-    named: set[str] = set()
+    policy_metrics: set[str] = set()
     if policy is not None:
         rules = [name for _, name, _ in policy.rules()]
-        named = {*policy.rules_in_force, *rules}
-    return ComparedRun(read_score_file(path, golden, named=named))
+        policy_metrics = {*policy.rules_in_force, *rules}
+    return ComparedRun(read_score_file(path, golden, policy_metrics=policy_metrics))
 
 
 def compare_sides(

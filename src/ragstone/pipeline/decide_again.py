@@ -159,22 +159,22 @@ def _confirm(
 def _open_baseline(path: Path, run: RunDirectory, terms: DecisionTerms) -> ComparedRun:
     """The baseline in `path`, whose scores follow from its judgements. Raises
     BaselineError, also if it is `run` itself."""
-    named = open_baseline(path)
-    if named.fingerprint == run.fingerprint:
+    baseline = open_baseline(path)
+    if baseline.fingerprint == run.fingerprint:
         raise BaselineError(
             "a run can't be compared with itself.",
             where=str(path),
             hint="Name an earlier run.",
         )
-    golden = named.manifest.golden.model_copy(update={"limited": False})
+    golden = baseline.manifest.golden.model_copy(update={"limited": False})
     try:
-        compared = _confirm(RunDirectory.open(named.path), terms, golden)
+        compared = _confirm(RunDirectory.open(baseline.path), terms, golden)
     except RunDirectoryError as error:
         raise BaselineError.of(error) from None
     # The named run has what was accepted before, and the name by which later runs know
     # the baseline.
     scores = replace(compared.scores, label=str(path))
-    return replace(compared, scores=scores, run=named)
+    return replace(compared, scores=scores, run=baseline)
 
 
 def _history_in(path: Path) -> RunHistory | None:

@@ -53,5 +53,5 @@ def published_agreement(provider: str, metrics: Iterable[str]) -> str:
             worst = judge_grade.evidence[0]
             measure = _MEASURE_NAMES.get(worst.measure, worst.measure)
             figures.append(f"{name} {worst.value:.2f} {measure}")
-    listed = ", ".join(figures) or "not measured"
-    return f"on published labelled sets, the worst of each: {listed}; {_HOW_TO_MEASURE}"
+    all_figures = ", ".join(figures) or "not measured"
+    return f"on published labelled sets, the worst of each: {all_figures}; {_HOW_TO_MEASURE}"

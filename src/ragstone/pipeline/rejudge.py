@@ -144,7 +144,7 @@ async def rejudge(
             metric.info.name: metric for metric in session.plan.metrics.custom_metrics()
         }
         metrics = [custom.get(name) or find_metric(name) for name in plan.reasons]
-        judged = await judge_stored(
+        rejudged_run = await judge_stored(
             stored, session, list(filter(None, metrics)), folder, samples
         )
     except (JudgeError, TimeLimitReached) as error:
@@ -155,21 +155,21 @@ async def rejudge(
         return Rejudged(baseline, (warning,))
     finally:
         await stored.close()
-    return _replace_scores(baseline, plan, judged)
+    return _replace_scores(baseline, plan, rejudged_run)
 
 
 def _replace_scores(
-    baseline: ComparedRun, plan: _Plan, judged: RunDirectory
+    baseline: ComparedRun, plan: _Plan, rejudged_run: RunDirectory
 ) -> Rejudged:
-    """The baseline with the scores of `judged`, the run of its answers that were judged
+    """The baseline with the scores of `rejudged_run`, in which its answers were judged
     again."""
-    scores, cost = judged.scores(), judged.manifest.cost
+    scores, cost = rejudged_run.scores(), rejudged_run.manifest.cost
     cost_words = ""
     if cost.calls:
         price = "" if cost.usd is None else f", {dollars(cost.usd)}"
         cost_words = f" ({counted(cost.calls, 'call')}{price})"
     warning = (
-        f"{plan.why}: the baseline's answers were judged again by {judged.manifest.judge.label()}{cost_words}, so that "
+        f"{plan.why}: the baseline's answers were judged again by {rejudged_run.manifest.judge.label()}{cost_words}, so that "
         "both runs are scored in the same way."
     )
     if plan.judge_changed:
@@ -186,7 +186,7 @@ def _replace_scores(
     rejudged = replace(baseline, scores=merged)
     if plan.judge_changed:
         scores = _with_judge_of(merged, plan.current)
-        rejudged = replace(baseline, scores=scores, details=judged)
+        rejudged = replace(baseline, scores=scores, details=rejudged_run)
     return Rejudged(rejudged, tuple(warnings), cost)
 
 

@@ -46,7 +46,7 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
     tags = {*settings.golden.tags}
     if not ids and not tags:
         return golden
-    chosen: set[str] = set()
+    selected_ids: set[str] = set()
     known_ids: set[str] = set()
     known_tags: set[str] = set()
     for sample in golden:
@@ -55,21 +55,23 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
         known_ids |= sample_ids
         known_tags |= {*sample.tags}
         if sample_ids & ids or tags.intersection(sample.tags):
-            chosen.add(sample.id)
+            selected_ids.add(sample.id)
     _refuse_unknown("--only", settings.golden.only, known_ids)
     _refuse_unknown("--tag", settings.golden.tags, known_tags)
-    selected = golden.select(lambda sample: sample.id in chosen)
+    selected = golden.select(lambda sample: sample.id in selected_ids)
     return replace(selected, is_limited=True, is_selection=True)
 
 
-def _refuse_unknown(flag: str, names: Iterable[str], known: Collection[str]) -> None:
+def _refuse_unknown(
+    flag: str, names: Iterable[str], known_names: Collection[str]
+) -> None:
     """Raise ConfigError for the first of `names` that no sample has."""
     for name in names:
-        if name not in known:
+        if name not in known_names:
             raise ConfigError(
                 f"no sample has '{name[:80]}'.",
                 where=flag,
-                hint=suggestion(name, known) if known else None,
+                hint=suggestion(name, known_names) if known_names else None,
             )
 
 

@@ -162,15 +162,15 @@ def _answer_texts(answer: Answer, preparer: TextPreparer) -> Json:
     response = answer.response
     steps = preparer.cut(response.steps, MAX_ITEMS)
     failure = response.failure
-    judged = answer.judged
-    statements = result_or(judged.statements, NO_STATEMENTS)
-    supports = result_or(judged.support, NO_SUPPORT).supports
-    use = result_or(judged.context_use, NO_USE)
+    judgements = answer.judged
+    statements = result_or(judgements.statements, NO_STATEMENTS)
+    supports = result_or(judgements.support, NO_SUPPORT).supports
+    use = result_or(judgements.context_use, NO_USE)
     texts: Json = {
         "text": response.answer,
         "failure": "",
         "trace": [],
-        "standaloneQuestion": judged.standalone_question or "",
+        "standaloneQuestion": judgements.standalone_question or "",
         "abstains": statements.abstains,
         "statements": _statement_texts(statements.statements, supports, response),
         "referenceStatements": _statement_texts(
@@ -234,13 +234,13 @@ def _compare_contexts(
     """
     contexts = preparer.cut(answer.response.contexts, MAX_CONTEXTS)
     baseline_contexts: Sequence[Context] = ()
-    judged = answer.judged
+    judgements = answer.judged
     if baseline_answer is not None and baseline_answer.response.contexts:
         baseline_contexts = preparer.cut(
             baseline_answer.response.contexts, MAX_CONTEXTS
         )
-        judged = baseline_answer.judged
-    evidence = evidence_of(sample, baseline_contexts or contexts, judged)
+        judgements = baseline_answer.judged
+    evidence = evidence_of(sample, baseline_contexts or contexts, judgements)
     texts_with_evidence = _texts_with_evidence(
         evidence[:_MAX_EVIDENCE_TEXTS], (*contexts, *baseline_contexts)
     )

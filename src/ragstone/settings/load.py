@@ -473,11 +473,11 @@ def _refuse_unknown_keys(error: ValidationError, file: _ConfigFile) -> None:
                 hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or "
                 "'python'.",
             ) from None
-        known: Mapping[str, Any] = TEXTS
+        known_keys: Mapping[str, Any] = TEXTS
         for part in place[:-1]:
-            known = known.get(str(part), known)
+            known_keys = known_keys.get(str(part), known_keys)
         raise ConfigError(
             f"unknown key '{'.'.join(map(str, place))}'.",
             where=file.where(*place),
-            hint=suggestion(str(place[-1]), known),
+            hint=suggestion(str(place[-1]), known_keys),
         ) from None

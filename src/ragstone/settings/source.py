@@ -58,9 +58,9 @@ class Source:
         path = tuple(parts)
         key = ".".join(path)
         if unknown_keys:
-            known = fields_at(model, path[:-1])
+            known_keys = fields_at(model, path[:-1])
             return self.error(
-                path, f"unknown key '{key}'.", suggestion(path[-1], known)
+                path, f"unknown key '{key}'.", suggestion(path[-1], known_keys)
             )
         if details["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")

@@ -63,8 +63,8 @@ _TAIL_SHARE = 0.02
 MIN_ERRORS = 1.0
 """A fall of fewer standard errors is not drawn: its p-value would be above 0.1."""
 _MIN_ERRORS_OF_PARTS = 2.5
-"""The same for a part: with fewer standard errors, its p-value is too large for one of
-many tests."""
+"""MIN_ERRORS for a part of the questions: with fewer standard errors, its p-value is
+too large for one of many tests."""
 
 
 class Change(Struct, frozen=True):
@@ -268,29 +268,29 @@ class Questions:
         if self.is_apart:
             means = replace(means, after=means.after_independent)
         draws = Draws(weights, model.weights, means, rng)
-        drawn = [
+        draws_by_kind = [
             falls * self.sizes
             for falls in draws.falls(counts_before - 1, counts_after - 1)
         ]
-        p_value = _p_value_among(self.falls, drawn)
-        small_drawn = [
-            np.clip(falls, -MAX_SMALL_FALL, MAX_SMALL_FALL) for falls in drawn
+        p_value = _p_value_among(self.falls, draws_by_kind)
+        small_draws_by_kind = [
+            np.clip(falls, -MAX_SMALL_FALL, MAX_SMALL_FALL) for falls in draws_by_kind
         ]
         small_falls = np.clip(self.falls, -MAX_SMALL_FALL, MAX_SMALL_FALL)
-        small_p_value = _p_value_among(small_falls, small_drawn)
+        small_p_value = _p_value_among(small_falls, small_draws_by_kind)
         return min(1.0, p_value / (1.0 - SMALL_SHARE), small_p_value / SMALL_SHARE)
 
 
-def _p_value_among(falls: Floats, drawn: Sequence[Floats]) -> float:
+def _p_value_among(falls: Floats, draws_by_kind: Sequence[Floats]) -> float:
     """The largest share of drawn systems that fall as far as `falls` (n,).
 
-    Each of `drawn` (draws, n) has systems of one kind, unchanged ones first. Where
+    Each of `draws_by_kind` (draws, n) has systems of one kind, unchanged ones first. Where
     there are too few as far, their share comes from an exponential tail.
     """
-    variance = float(drawn[0].var(axis=0).sum())
+    variance = float(draws_by_kind[0].var(axis=0).sum())
     observed = float(standardised(falls[None, :], variance)[0])
     shares = []
-    for draws in drawn:
+    for draws in draws_by_kind:
         errors = standardised(draws, variance)
         tail = _tail_of(errors)
         if observed <= tail.start:
@@ -365,11 +365,11 @@ def standard_scores(sums: Floats, squared_gains: Floats, variance: float) -> Flo
     return sums / np.sqrt(np.maximum(variance, 2.0 * squared_gains) + 1e-12)
 
 
-def critical_value(drawn: Floats, p_value: float) -> float:
-    """The value that a share `p_value` of `drawn` exceeds."""
-    tail = _tail_of(drawn)
+def critical_value(draws: Floats, p_value: float) -> float:
+    """The value that a share `p_value` of `draws` exceeds."""
+    tail = _tail_of(draws)
     if p_value >= tail.share:
-        return float(np.quantile(drawn, 1.0 - p_value))
+        return float(np.quantile(draws, 1.0 - p_value))
     return tail.start + tail.scale * float(np.log(tail.share / p_value))
 
 
@@ -382,13 +382,13 @@ class _Tail(Struct, frozen=True):
     """The share of the draws that are at least `start`."""
 
 
-def _tail_of(drawn: Floats) -> _Tail:
-    """The tail of `drawn`, fitted to the largest of them."""
-    count = max(10, int(_TAIL_SHARE * len(drawn)))
-    largest = np.partition(drawn, -count)[-count:]
+def _tail_of(draws: Floats) -> _Tail:
+    """The tail of `draws`, fitted to the largest of them."""
+    count = max(10, int(_TAIL_SHARE * len(draws)))
+    largest = np.partition(draws, -count)[-count:]
     start = float(largest.min())
     scale = float((largest - start).mean()) + 1e-9
-    return _Tail(start, scale, count / len(drawn))
+    return _Tail(start, scale, count / len(draws))
 
 
 def scores_by_row(scores: Floats, labels: Ints) -> Floats:

@@ -52,7 +52,7 @@ _UNEXPECTED_ANSWERS = 2.0
 """This many further answers are presumed to have a score that no distribution explains:
 even a question that never failed may fail."""
 UNEXPECTED_NOW = 12.0
-"""The same where only scores before are learnt from. With fewer, an unchanged system
+"""_UNEXPECTED_ANSWERS where only scores before are learnt from. With fewer, an unchanged system
 with 12 to 20 questions that are right or wrong fails in 5 to 8 % of its runs."""
 _PRIOR_QUESTIONS = 2.0
 """The distributions of the grid are presumed to be equally common, with the weight of
@@ -306,8 +306,8 @@ def drawn_choices(probabilities: Floats, draws: int, rng: np.random.Generator) -
     bounds = np.floor(np.cumsum(probabilities, axis=1) * draws + rng.random((n, 1)))
     bounds[:, -1] = draws
     times = np.diff(np.minimum(bounds, draws), axis=1, prepend=0.0).astype(np.int64)
-    drawn = np.repeat(np.tile(np.arange(choices), n), times.ravel())
-    return rng.permuted(drawn.reshape(n, draws), axis=1)
+    indices = np.repeat(np.tile(np.arange(choices), n), times.ravel())
+    return rng.permuted(indices.reshape(n, draws), axis=1)
 
 
 def _running_means(scores: Floats) -> Floats:

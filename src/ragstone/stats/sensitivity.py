@@ -165,8 +165,10 @@ def _powers(model: ScoreModel, rule: LossRule) -> Floats:
         variance = float(falls.var(axis=0).sum())
         # The second test, for small falls, is not simulated: only its share is left out.
         critical = max(
-            critical_value(standardised(drawn, variance), max_p * (1.0 - SMALL_SHARE))
-            for drawn in (falls, *reshuffled)
+            critical_value(
+                standardised(sampled_falls, variance), max_p * (1.0 - SMALL_SHARE)
+            )
+            for sampled_falls in (falls, *reshuffled)
         )
         sums = _sums_by_lost(falls, falls_of_lost, order)
         squared_gains = _sums_by_lost(

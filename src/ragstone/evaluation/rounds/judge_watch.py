@@ -105,21 +105,26 @@ def choose_canaries(
     canaries: list[Canary] = []
     for record in records:
         # One answer is enough: the answers to a question resemble each other.
-        judged = record.answers[0].judged
+        judgements = record.answers[0].judged
         sample_id = record.sample.id
-        statements, table = judged.statements, judged.support
+        statements, table = judgements.statements, judgements.support
         if (
             isinstance(statements, StatementList)
             and isinstance(table, SupportTable)
             and table.supports
             and record.response.contexts
         ):
-            chosen = min(
+            drawn_support = min(
                 table.supports,
                 key=lambda support: _hash(f"{sample_id}\0{support.statement_id}"),
             )
             canaries.append(
-                Canary(record, statements, chosen.statement_id, chosen.verdict)
+                Canary(
+                    record,
+                    statements,
+                    drawn_support.statement_id,
+                    drawn_support.verdict,
+                )
             )
     canaries.sort(key=lambda canary: _hash(canary.record.sample.id))
     return tuple(canaries[:max_count])

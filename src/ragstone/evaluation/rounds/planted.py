@@ -107,12 +107,12 @@ async def judge_planted(
             return "passed anywhere"
         return "steered" if await passes(host, contexts) else "passed once"
 
-    chosen = list(islice(cycle(hosts), n))
-    outcomes: list[_Outcome] = await asyncio.gather(*map(outcome, chosen))
+    drawn_hosts = list(islice(cycle(hosts), n))
+    outcomes: list[_Outcome] = await asyncio.gather(*map(outcome, drawn_hosts))
     counts = Counter(outcomes)
     steered = dict.fromkeys(
         host.sample.id
-        for host, result in zip(chosen, outcomes, strict=True)
+        for host, result in zip(drawn_hosts, outcomes, strict=True)
         if result == "steered"
     )
     planted = Planted(

@@ -30,7 +30,8 @@ MIN_ALIKE_QUESTIONS = 2
 """The same answer to at least this many questions with different references counts as
 one answer to everything."""
 MIN_ALIKE_QUESTIONS_UNREFERENCED = 5
-"""The same if there are no references: fewer questions may all be answered "Yes."."""
+"""Without references, one answer to at least this many questions counts as one to
+everything: fewer questions may all be answered "Yes."."""
 
 
 class Answers(Checker):

@@ -44,7 +44,7 @@ There are five checks, so an unchanged system fails one of them with a probabili
 most 0.0025.
 """
 MAX_P_SUSPECTED_RISE = 0.02
-"""The same for a check to be inconclusive."""
+"""A rise makes its check inconclusive up to this p-value."""
 
 MIN_ALIKE_REFERENCES = 5
 """The same answer to questions with at least this many different references answers none
@@ -61,8 +61,8 @@ MAX_BROKEN_SCORES_OFFLINE: Mapping[str, float] = {
     "faithfulness": 0.65,
     "answer_relevancy": 0.4,
 }
-"""The same by the offline judge, whose scores are probabilities: a false answer gets more
-than 0."""
+"""MAX_BROKEN_SCORES for the offline judge, whose scores are probabilities: a false
+answer gets more than 0."""
 MAX_FRUITLESS_SCORES: Mapping[str, float] = {
     "context_recall": 0.2,
     "context_precision": 0.1,
@@ -381,8 +381,8 @@ def _low_scoring(
         for sample_id, mean in scores.values.items():
             # The newest answer decides: a mean of several is seldom as low as one.
             newest_first = reversed(scores.answers.get(sample_id, ()))
-            known = (score for score in newest_first if score is not None)
-            is_low = next(known, mean) <= max_score
+            newest_scores = (score for score in newest_first if score is not None)
+            is_low = next(newest_scores, mean) <= max_score
             if is_low and not is_by_words(metric, sample_id, run):
                 signs.setdefault(sample_id, metric)
     return signs

@@ -59,10 +59,9 @@ def _check(floor: Floor, evidence: Evidence) -> Check:
         )
     else:
         mean = _corrected_mean(floor, evidence.current, labels)
-        judged_mean = direction.reported(floor.current)
-        judged = figure(judged_mean)
+        judge_mean = figure(direction.reported(floor.current))
         pairs = len(labels.pairs)
-        ending = f", as people would score it (the judge gives {judged}, corrected by {pairs:,} labels)"
+        ending = f", as people would score it (the judge gives {judge_mean}, corrected by {pairs:,} labels)"
     status = Status.PASS
     is_below = mean.estimate < floor.bound - ROUNDING
     if gate.decision == "assured":
@@ -180,7 +179,7 @@ def _corrected_mean(
     residuals = labelled.residuals()
     if floor.rule.lower_is_better:
         residuals = -residuals
-    judged = mean_of(run, floor.samples, floor.values, confidence=confidence)
+    judge_mean = mean_of(run, floor.samples, floor.values, confidence=confidence)
     max_residual = labelled.max_residual
     error = mean_interval(
         residuals,
@@ -188,9 +187,9 @@ def _corrected_mean(
         bounds=(-max_residual, max_residual),
         groups=labelled.group_labels(),
     )
-    total = judged.estimate + error.estimate
-    judged_below = judged.estimate - judged.low
-    judged_above = judged.high - judged.estimate
+    total = judge_mean.estimate + error.estimate
+    judged_below = judge_mean.estimate - judge_mean.low
+    judged_above = judge_mean.high - judge_mean.estimate
     error_below = error.estimate - error.low
     error_above = error.high - error.estimate
     below = math.hypot(judged_below, error_below)
@@ -199,7 +198,12 @@ def _corrected_mean(
     estimates = np.clip(corrected, 0.0, 1.0)
     low, estimate, high = estimates.tolist()
     return Estimate(
-        estimate, low, high, confidence, "prediction-powered, Gaffke's bound", judged.n
+        estimate,
+        low,
+        high,
+        confidence,
+        "prediction-powered, Gaffke's bound",
+        judge_mean.n,
     )
 
 

@@ -150,7 +150,7 @@ class _Compared(Struct, frozen=True):
     gaps: dict[str, float] = {}
     """By how much its means miss their bounds, by metric."""
     misses: list[str] = []
-    """The same in words."""
+    """A phrase on each bound that a mean misses."""
     scored: set[int] = set()
     """The indices of the answers with a score."""
     failing: set[int] = set()
@@ -158,7 +158,7 @@ class _Compared(Struct, frozen=True):
     unscored: list[str] = []
     """The metrics that should have a score and have none, each with the reason."""
     by_system: list[str] = []
-    """The same for metrics that have none because of the system."""
+    """The metrics that have no score because of the system, each with the reason."""
 
 
 def _compare(run: RunScores, sample_id: str, bounds: Bounds) -> _Compared:

@@ -66,8 +66,8 @@ def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> No
     archive = download(api, f"tarball/{quote(sha, safe='')}")
     folder.mkdir(mode=0o700)
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as opened:
-            _unpack(opened, folder)
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as tar:
+            _unpack(tar, folder)
     except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError) as error:
         raise ArchiveRefused(
             f"the files of commit {sha[:12]} can't be unpacked ({error})"
@@ -86,12 +86,12 @@ def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> No
                 )
 
 
-def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
+def _unpack(tar: tarfile.TarFile, folder: Path) -> None:
     """Write the files and links of an archive to `folder`. Raises ArchiveRefused."""
     # Links are written last, so that nothing is written through them.
     links = []
     remaining_bytes = MAX_TREE_BYTES
-    for index, member in enumerate(opened):
+    for index, member in enumerate(tar):
         # The first part is named after the repository and the commit.
         parts = PurePosixPath(member.name).parts[1:]
         remaining_bytes -= max(0, member.size)
@@ -110,7 +110,7 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
             links.append((target, member.linkname))
         elif member.isreg():
             target.parent.mkdir(parents=True, exist_ok=True)
-            source = opened.extractfile(member)
+            source = tar.extractfile(member)
             assert source is not None  # noqa: S101 - a regular file
             with source, target.open("xb") as out:
                 shutil.copyfileobj(source, out)

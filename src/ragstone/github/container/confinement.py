@@ -239,9 +239,9 @@ def end_strays(uid: int, *, patience_s: float = 10.0) -> None:
             return
         if time.monotonic() >= deadline:
             processes = [f"{pid} ({name})" for pid, name in sorted(survivors.items())]
-            named = join_first(processes)
+            process_list = join_first(processes)
             raise SystemUnderTestError(
-                f"processes of your system don't end, though they were killed: {named}. They could still change "
+                f"processes of your system don't end, though they were killed: {process_list}. They could still change "
                 "what the gate found, so nothing is published.",
                 hint="Look for what blocks them, such as a network file system or a device that hangs.",
             )

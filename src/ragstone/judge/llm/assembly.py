@@ -174,8 +174,8 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
 def _tariff_of_account(settings: JudgeSettings, account: Account) -> Tariff | None:
     """The prices of the account's model; None if they are not known. Raises ConfigError
     if a budget needs them."""
-    known = tariff_of(account.service, account.model, settings.prices)
-    if settings.max_cost_usd is not None and known is None:
+    tariff = tariff_of(account.service, account.model, settings.prices)
+    if settings.max_cost_usd is not None and tariff is None:
         raise ConfigError(
             f"can't keep to a budget of {dollars(settings.max_cost_usd)}: the price of "
             f"'{account.service}:{account.model}' is not known.",
@@ -183,7 +183,7 @@ def _tariff_of_account(settings: JudgeSettings, account: Account) -> Tariff | No
             hint=f'Add it to ragstone.toml: [judge.prices."{account.model}"] with input and output in US dollars '
             "for a million tokens.",
         )
-    return known
+    return tariff
 
 
 def _make_provider(account: Account, parameters: Mapping[str, JsonValue]) -> Provider:

@@ -68,35 +68,35 @@ class ReferenceJudging:
             prompt = "context_use_no_reference"
 
         def form(
-            known: KnownStatements, context_ids: tuple[str, ...] = all_ids
+            known_statements: KnownStatements, context_ids: tuple[str, ...] = all_ids
         ) -> Form:
             uses = reply_schemas.context_fields(context_ids)
             attributions = reply_schemas.attribution_fields(
-                target_text, known, context_ids
+                target_text, known_statements, context_ids
             )
             return Form(filler.prompts[prompt], uses + attributions)
 
-        async def ask(known: KnownStatements) -> Values:
+        async def ask(known_statements: KnownStatements) -> Values:
             blocks = [Block("question", question), Block(target_name, target_text)]
-            fixed = [question, target_text, *_texts(known or ())]
-            parts = filler.split_contexts(form(known), contexts, fixed)
+            fixed = [question, target_text, *_texts(known_statements or ())]
+            parts = filler.split_contexts(form(known_statements), contexts, fixed)
             is_part = len(parts) > 1
             replies = []
             for part in parts:
-                part_form = form(known, tuple(texts_of(part)))
+                part_form = form(known_statements, tuple(texts_of(part)))
                 render_data = partial(
                     _render_data,
                     blocks,
                     context_blocks(part),
-                    known,
+                    known_statements,
                 )
                 reply = await filler.completer.fill(
                     part_form, render_data, call, is_part=is_part
                 )
                 replies.append(reply_schemas.with_reference_by_id(reply))
-                if known is None:
+                if known_statements is None:
                     # The first part lists the statements for all others.
-                    known = reply_schemas.listed_statements(replies[0])
+                    known_statements = reply_schemas.listed_statements(replies[0])
             return merging.merge_context_use(replies)
 
         content = (question, target_text, "", *(context.text for context in contexts))
@@ -149,20 +149,22 @@ class ReferenceJudging:
             ),
         ]
 
-        def form(known: KnownStatements) -> Form:
-            fields = reply_schemas.match_fields(statements, reference, known)
+        def form(known_statements: KnownStatements) -> Form:
+            fields = reply_schemas.match_fields(statements, reference, known_statements)
             return Form(prompt, fields)
 
-        async def ask(known: KnownStatements) -> Values:
-            filler.check_room(form(known), [block.text for block in blocks])
+        async def ask(known_statements: KnownStatements) -> Values:
+            filler.check_room(form(known_statements), [block.text for block in blocks])
             no_contexts: list[Block] = []
             render_data = partial(
                 _render_data,
                 blocks,
                 no_contexts,
-                known,
+                known_statements,
             )
-            reply = await filler.completer.fill(form(known), render_data, call)
+            reply = await filler.completer.fill(
+                form(known_statements), render_data, call
+            )
             return reply_schemas.with_reference_by_id(reply)
 
         answer_statements = [f"{item.id}:{item.text}" for item in statements]
@@ -257,14 +259,18 @@ def _supports(
 def _render_data(
     blocks: Sequence[Block],
     contexts: Sequence[Block],
-    known: KnownStatements,
+    known_statements: KnownStatements,
     pending: Sequence[Field],
 ) -> str:
-    """The data of a request for the `pending` fields, with those of the `known`
-    statements that they are about."""
+    """The data of a request for the `pending` fields, with those of `known_statements`
+    that they are about."""
     group = reply_schemas.REFERENCE[0]
     pending_ids = {field.path[-1] for field in pending if field.path[0] == group}
-    lines = [(item.id, item.text) for item in known or () if item.id in pending_ids]
+    lines = [
+        (item.id, item.text)
+        for item in known_statements or ()
+        if item.id in pending_ids
+    ]
     statement_blocks = []
     if lines:
         statement_blocks.append(Block("reference statements", render_list(lines)))

@@ -433,10 +433,10 @@ def _is_same_choice(question: str, reference: str, answer: str) -> bool | None:
     texts = [normalise(reference), normalise(answer)]
     if not any(read_bare(text, language) for text in texts):
         return None
-    expected, chosen = map(choice, texts)
-    if None in (expected, chosen):
+    expected, answer_choice = map(choice, texts)
+    if None in (expected, answer_choice):
         return None
-    return expected == chosen
+    return expected == answer_choice
 
 
 @lru_cache(maxsize=64)

@@ -90,7 +90,7 @@ class Sentence:
 
     @cached_property
     def function_words(self) -> KeySet:
-        """Its function words."""
+        """The function words in it."""
         return self.language.function_words.intersection(self.tokens)
 
     @cached_property

@@ -134,11 +134,11 @@ def draw_answers(
     for sample_ids, stratum_size in strata:
         for sample_id in generator.sample(sample_ids, stratum_size):
             probabilities[sample_id] = stratum_size / len(sample_ids)
-    drawn = list(probabilities)
-    generator.shuffle(drawn)
+    drawn_ids = list(probabilities)
+    generator.shuffle(drawn_ids)
     return DrawnAnswers(
         metrics=labelled_metrics,
-        assigned=_assign(drawn, annotators, overlap, generator),
+        assigned=_assign(drawn_ids, annotators, overlap, generator),
         probabilities=probabilities,
         population_size=len(population),
     )
@@ -159,18 +159,18 @@ def _check_metric(name: str, scores: RunScores) -> None:
 
 
 def _assign(
-    drawn: Sequence[str],
+    drawn_ids: Sequence[str],
     annotators: Sequence[str],
     overlap: float,
     generator: random.Random,
 ) -> dict[str, tuple[str, ...]]:
-    """Divide the `drawn` sample ids among `annotators`: each gets the shared ones and
+    """Divide the `drawn_ids` sample ids among `annotators`: each gets the shared ones and
     every nth of the others, in a random order."""
-    shared_size = round(overlap * len(drawn))
-    shared = drawn[:shared_size]
+    shared_size = round(overlap * len(drawn_ids))
+    shared = drawn_ids[:shared_size]
     assigned = {}
     for index, annotator in enumerate(annotators):
-        share = drawn[shared_size + index :: len(annotators)]
+        share = drawn_ids[shared_size + index :: len(annotators)]
         sample_ids = [*shared, *share]
         generator.shuffle(sample_ids)
         assigned[annotator] = tuple(sample_ids)
@@ -187,7 +187,7 @@ def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> boo
 
 def write_tables(
     run: RunDirectory,
-    drawn: DrawnAnswers,
+    drawn_answers: DrawnAnswers,
     folder: Path,
     *,
     redact: Callable[[str], str] = str,
@@ -197,7 +197,7 @@ def write_tables(
 
     Raises ConfigError rather than overwrite a table, which may have labels.
     """
-    tables = [folder / f"{annotator}.csv" for annotator in drawn.assigned]
+    tables = [folder / f"{annotator}.csv" for annotator in drawn_answers.assigned]
     for path in (folder, *tables):
         with disk_errors(path, "can't be written"):
             refuse_link(path)
@@ -205,16 +205,16 @@ def write_tables(
         refuse_existing(path, "Use another folder, or remove it.")
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    records = run.find(drawn.probabilities)
-    columns = ("id", *drawn.metrics, "comment", *TEXTS, "probability")
-    for path, assigned in zip(tables, drawn.assigned.values(), strict=True):
+    records = run.find(drawn_answers.probabilities)
+    columns = ("id", *drawn_answers.metrics, "comment", *TEXTS, "probability")
+    for path, assigned in zip(tables, drawn_answers.assigned.values(), strict=True):
         rows = [
-            _row(records[sample_id], drawn.probabilities[sample_id], redact)
+            _row(records[sample_id], drawn_answers.probabilities[sample_id], redact)
             for sample_id in assigned
         ]
         write_table(path, columns, rows)
     page = folder / PAGE
-    replace_text(page, label_page(drawn.metrics))
+    replace_text(page, label_page(drawn_answers.metrics))
     return tables, page
 
 

@@ -47,7 +47,7 @@ it starts, so that few labels change the offline judge little. Weights are of
 standardised features."""
 
 _BIAS_PENALTY = 1e-3
-"""The same for the bias, which labels may move freely. It isn't 0, because the bias
+"""The penalty of the bias, which labels may move freely. It isn't 0, because the bias
 would be infinite if all labels that a fold is fitted to were passes."""
 
 MAX_FOLDS = 10

@@ -47,7 +47,7 @@ class MonitoredWindow(Struct, frozen=True):
     name: str
     """The name of its period."""
     line: RunLine
-    """Its line of the history."""
+    """The line that the history gets for it."""
     verdict: GateVerdict
     before: Mapping[str, Sequence[float]]
     """The values of each figure in the windows that it was compared with."""

@@ -33,12 +33,12 @@ async def judge_sample(
     The metrics are those of `settings`, or those that need no reference if the settings
     name none. Raises what a run raises.
     """
-    drawn = draw_sample(window, size)
-    if not drawn:
+    drawn_answers = draw_sample(window, size)
+    if not drawn_answers:
         return None
     source = f"interactions of {window.period.name}"
     mapping = ColumnMapping(file=source, format="interactions", columns={})
-    answers = Interactions(mapping, map(without_personal_data, drawn))
+    answers = Interactions(mapping, map(without_personal_data, drawn_answers))
     plan = run_plan(
         settings.with_value("run.out", str(out)),
         context,
@@ -55,9 +55,9 @@ def draw_sample(window: Window, size: int) -> list[LoggedAnswer]:
     Keys are hashes, so the draw is random, and the same each time. An answer whose
     sources are logged without their texts can't be judged.
     """
-    drawn: list[LoggedAnswer] = []
+    drawn_answers: list[LoggedAnswer] = []
     for key, interaction in sorted(window.interactions.items()):
-        if len(drawn) == size:
+        if len(drawn_answers) == size:
             break
         sources = interaction.sources
         if not interaction.question or not interaction.answer or sources is None:
@@ -67,8 +67,8 @@ def draw_sample(window: Window, size: int) -> list[LoggedAnswer]:
         has_texts = all(_is_passage(context.text) for context in response.contexts)
         if response.failure is None and has_texts:
             question = Sample(key, interaction.question)
-            drawn.append((question, response))
-    return drawn
+            drawn_answers.append((question, response))
+    return drawn_answers
 
 
 def _is_passage(text: str) -> bool:
